@@ -1,0 +1,82 @@
+//! Vocabularies that come with Kizami: a table image each, and the control names of each model.
+//!
+//! [`load`] maps, it does not build: the image lies in the program itself.
+
+use std::sync::Arc;
+#[cfg(feature = "kimi")]
+use std::sync::OnceLock;
+
+use kizami_core::special::{ControlToken, Controls};
+use kizami_core::{Error, Tokenizer};
+
+#[cfg(feature = "kimi")]
+pub mod kimi;
+
+/// A bundled model.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The name that `kizami.load` takes.
+    pub name: &'static str,
+    /// Control tokens that have a name of their own: id, name, left out by a decode that skips special tokens.
+    pub named: &'static [(u32, &'static str, bool)],
+    /// All control ids; those not in `named` are called `<|reserved_token_{id}|>`.
+    pub control_ids: std::ops::Range<u32>,
+    /// Ids that end a reply.
+    pub eos_ids: &'static [u32],
+}
+
+/// The models in this build.
+pub const MODELS: &[Model] = &[
+    #[cfg(feature = "kimi")]
+    kimi::K3,
+    #[cfg(feature = "kimi")]
+    kimi::K2,
+    #[cfg(feature = "kimi")]
+    kimi::K2_5,
+];
+
+/// The control tokens of a model in the style of Moonshot's files: `ids`, of which some are named.
+#[must_use]
+pub fn control_tokens<'a>(
+    ids: std::ops::Range<u32>,
+    named: impl Iterator<Item = (u32, &'a str, bool)>,
+) -> Vec<ControlToken> {
+    let mut tokens: Vec<ControlToken> =
+        ids.clone().map(|id| ControlToken { id, name: format!("<|reserved_token_{id}|>"), skip: false }).collect();
+    for (id, name, skip) in named {
+        if let Some(token) = id.checked_sub(ids.start).and_then(|i| tokens.get_mut(kizami_core::num::ix(i))) {
+            *token = ControlToken { id, name: name.into(), skip };
+        }
+    }
+    tokens
+}
+
+impl Model {
+    /// The tokenizer of this model. All bundled models of one line share their tables.
+    ///
+    /// # Errors
+    /// [`Error::Image`] on a machine that the image was not made for (big-endian).
+    pub fn load(&self) -> Result<Tokenizer, Error> {
+        let tables = tables()?;
+        let tokens = control_tokens(self.control_ids.clone(), self.named.iter().copied());
+        let controls = Controls::new(tokens, tables.vocab.len())?;
+        Ok(Tokenizer::new(tables, controls, kizami_core::pretoken::Pattern::Kimi))
+    }
+}
+
+#[cfg(feature = "kimi")]
+fn tables() -> Result<Arc<kizami_core::Tables>, Error> {
+    static TABLES: OnceLock<Result<Arc<kizami_core::Tables>, Error>> = OnceLock::new();
+    TABLES.get_or_init(|| kizami_core::image::from_trusted_static(kimi::IMAGE).map(Arc::new)).clone()
+}
+
+#[cfg(not(feature = "kimi"))]
+fn tables() -> Result<Arc<kizami_core::Tables>, Error> {
+    Err(Error::Image("this build has no bundled vocabulary".into()))
+}
+
+/// The model of that name, if it is in this build.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Model> {
+    MODELS.iter().find(|m| m.name == name)
+}

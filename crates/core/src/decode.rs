@@ -1,0 +1,37 @@
+//! Token ids to bytes.
+
+use crate::error::Error;
+use crate::special::Controls;
+use crate::vocab::Vocab;
+
+/// The bytes of one id: an ordinary token's, or a control token's name.
+#[inline]
+pub(crate) fn token_bytes<'a>(vocab: &'a Vocab, controls: &'a Controls, id: u32) -> Option<&'a [u8]> {
+    match vocab.token_bytes(id) {
+        Some(bytes) => Some(bytes),
+        None => controls.by_id(id).map(|token| token.name.as_bytes()),
+    }
+}
+
+/// The concatenated bytes of `ids`; with `skip_special`, without the control tokens flagged so.
+pub(crate) fn decode(
+    vocab: &Vocab,
+    controls: &Controls,
+    ids: &[u32],
+    skip_special: bool,
+    vocab_size: u32,
+) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(ids.len() * 4 + 16);
+    for (position, &id) in ids.iter().enumerate() {
+        if let Some(bytes) = vocab.token_bytes(id) {
+            out.extend_from_slice(bytes);
+            continue;
+        }
+        match controls.by_id(id) {
+            Some(token) if skip_special && token.skip => {}
+            Some(token) => out.extend_from_slice(token.name.as_bytes()),
+            None => return Err(Error::UnknownId { id, position, vocab_size }),
+        }
+    }
+    Ok(out)
+}

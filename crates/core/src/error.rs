@@ -1,0 +1,58 @@
+//! Every way in which this crate can say no.
+//!
+//! Errors depend on what the caller asked for, never on the bytes of a text: encoding a text that fits
+//! in memory does not fail with a scanner pattern.
+
+use std::fmt;
+
+/// An error of the core. Messages are lower case and name the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A token id outside the vocabulary.
+    UnknownId {
+        /// The id as the caller gave it.
+        id: u32,
+        /// Its index among the ids given.
+        position: usize,
+        /// Ids are below this.
+        vocab_size: u32,
+    },
+    /// A rank file that cannot be what it claims.
+    Vocabulary {
+        /// 1-based line of the file, or 0 where no one line is at fault.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A compiled image that is damaged or was made by another version.
+    Image(String),
+    /// A split pattern that does not compile or that gave up.
+    Pattern(String),
+    /// A segment longer than offsets can say.
+    TooLong {
+        /// Index of the segment.
+        segment: usize,
+        /// Its length in UTF-8 bytes.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UnknownId { id, position, vocab_size } => {
+                write!(f, "token id {id} at position {position} is outside the vocabulary (0 to {})", vocab_size - 1)
+            }
+            Error::Vocabulary { line: 0, reason } => write!(f, "{reason}"),
+            Error::Vocabulary { line, reason } => write!(f, "line {line}: {reason}"),
+            Error::Image(reason) => write!(f, "unusable vocabulary image: {reason}"),
+            Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
+            Error::TooLong { segment, bytes } => {
+                write!(f, "segment {segment} has {bytes} bytes of UTF-8; the limit is {}", crate::segment::MAX_BYTES)
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

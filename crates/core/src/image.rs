@@ -1,0 +1,129 @@
+//! Tables as one block of bytes, so that loading is mapping, not building.
+//!
+//! # Format (version 1, little-endian)
+//! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), FNV-1a-64 checksum of all that follows
+//! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed), zeros. Then one entry of
+//! 16 bytes a section: offset from the start of the image (8), length in bytes (8). Then the sections, each
+//! at a multiple of 64. The sections are those of `SECTIONS`, in that order.
+//!
+//! [`from_static`] checks the header and every invariant that keeps lookups in bounds (O(image), a few ms); a
+//! checksum mismatch is refused. [`from_trusted_static`] skips both for an image that is part of the program
+//! itself; damage there can give wrong ids or a panic, never undefined behaviour (all access is checked).
+
+use crate::error::Error;
+use crate::lookup::WordTable;
+use crate::merge::{MergeTables, NONE, pairs::PairTable, trie::Trie};
+use crate::num::{ix, to_u32};
+use crate::table::{Plain, Table};
+use crate::tables::Tables;
+use crate::vocab::Vocab;
+
+/// Alignment of an image and of its sections, in bytes.
+pub const ALIGN: usize = 64;
+const MAGIC: &[u8; 8] = b"KIZAMI\0\x01";
+const HEADER: usize = 64;
+const SECTIONS: usize = 8;
+
+/// Writes `tables` as an image.
+#[must_use]
+pub fn write(tables: &Tables) -> Vec<u8> {
+    let (bytes, offsets) = tables.vocab.tables();
+    let (lines, long) = tables.words.tables();
+    let merges = &tables.merges;
+    let sections: [&[u8]; SECTIONS] = [
+        bytes,
+        as_bytes(offsets),
+        as_bytes(lines),
+        as_bytes(long),
+        as_bytes(&merges.parts),
+        as_bytes(merges.pairs.table()),
+        as_bytes(merges.trie.table()),
+        as_bytes(&merges.bytes),
+    ];
+    let mut out = vec![0; HEADER + SECTIONS * 16];
+    for (i, section) in sections.iter().enumerate() {
+        out.resize(out.len().next_multiple_of(ALIGN), 0);
+        let (at, len) = (out.len() as u64, section.len() as u64);
+        let entry = HEADER + i * 16;
+        out[entry..entry + 8].copy_from_slice(&at.to_le_bytes());
+        out[entry + 8..entry + 16].copy_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(section);
+    }
+    let sum = checksum(&out[HEADER..]);
+    out[..8].copy_from_slice(MAGIC);
+    out[8..16].copy_from_slice(&sum.to_le_bytes());
+    out[16..20].copy_from_slice(&to_u32(SECTIONS).to_le_bytes());
+    out[20..24].copy_from_slice(&u32::from(merges.greedy).to_le_bytes());
+    out
+}
+
+/// Tables that lie in `image`, checked.
+///
+/// # Errors
+/// [`Error::Image`] naming what is wrong.
+pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
+    if image.len() < HEADER || image[8..16] != checksum(&image[HEADER..]).to_le_bytes() {
+        return Err(Error::Image("the checksum does not match".into()));
+    }
+    from_trusted_static(image)
+}
+
+/// Tables that lie in an image which is part of the program.
+///
+/// # Errors
+/// [`Error::Image`] if magic, version or layout are not those of this build.
+pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
+    if cfg!(target_endian = "big") {
+        return Err(Error::Image("images are little-endian; this machine is not".into()));
+    }
+    if image.get(..8) != Some(MAGIC) {
+        return Err(Error::Image("not an image of this version".into()));
+    }
+    let vocab = Vocab::from_tables(section(image, 0)?, section(image, 1)?)?;
+    let tokens = vocab.len();
+    let words = WordTable::from_tables(section(image, 2)?, section(image, 3)?, &vocab)?;
+    let parts: Table<crate::merge::Parts> = section(image, 4)?;
+    let known = |id: u32| id < tokens;
+    let sound = |p: &crate::merge::Parts| known(p.left) && known(p.right) && (p.prefix == NONE || known(p.prefix));
+    if parts.len() != ix(tokens) || !parts.iter().all(sound) {
+        return Err(Error::Image("merge records hold impossible entries".into()));
+    }
+    let bytes: Table<u32> = section(image, 7)?;
+    let merges = MergeTables {
+        parts,
+        pairs: PairTable::from_table(section(image, 5)?, tokens)?,
+        trie: Trie::from_table(section(image, 6)?, tokens)?,
+        bytes: bytes[..].try_into().map_err(|_| Error::Image("byte table has a wrong length".into()))?,
+        greedy: image[20] & 1 == 1,
+    };
+    Ok(Tables { vocab, words, merges })
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+    })
+}
+
+fn section<T: Plain>(image: &'static [u8], index: usize) -> Result<Table<T>, Error> {
+    let damaged = || Error::Image(format!("section {index} is damaged"));
+    let word = |at: usize| -> Result<usize, Error> {
+        let bytes = image.get(at..at + 8).ok_or_else(damaged)?;
+        let value = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        usize::try_from(value).map_err(|_| damaged())
+    };
+    let entry = HEADER + index * 16;
+    let (start, len) = (word(entry)?, word(entry + 8)?);
+    let end = start.checked_add(len).ok_or_else(damaged)?;
+    let bytes = image.get(start..end).ok_or_else(damaged)?;
+    // SAFETY: `Plain` promises that every bit pattern is a valid T; `align_to` itself finds the aligned middle.
+    let (before, middle, after) = unsafe { bytes.align_to::<T>() };
+    if before.is_empty() && after.is_empty() { Ok(middle.into()) } else { Err(damaged()) }
+}
+
+fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: `Plain` promises no padding, so all bytes are initialised; u8 has no alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+}

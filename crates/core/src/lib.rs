@@ -1,0 +1,34 @@
+//! Exact byte-level BPE for LLM prompts: typed segments in, token ids out.
+//!
+//! A [`Tokenizer`] is [`Tables`] (built from ranks, or lying in an [`image`]), [`special::Controls`] and a split
+//! [`pretoken::Pattern`]. Reading order: [`segment`] (what a request is), [`cuts`], [`pretoken`], [`lookup`], [`merge`]
+//! (the argument for exactness), [`encode`](mod@encode) (the pipeline).
+//!
+//! This crate knows no Python, opens no file and prints nothing.
+
+pub mod cuts;
+mod decode;
+pub mod encode;
+mod error;
+pub mod image;
+pub mod load;
+pub mod lookup;
+pub mod merge;
+pub mod num;
+pub mod parallel;
+pub mod pretoken;
+pub mod segment;
+pub mod special;
+mod table;
+mod tables;
+mod text;
+mod tokenizer;
+pub mod unicode;
+mod vocab;
+
+pub use error::Error;
+pub use segment::Segment;
+pub use tables::Tables;
+pub use text::{Text, Utf8};
+pub use tokenizer::{Options, Prepared, Tokenizer};
+pub use vocab::Vocab;

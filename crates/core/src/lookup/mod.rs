@@ -1,0 +1,193 @@
+//! Pre-token bytes to token id, for pre-tokens that are tokens: nine in ten of ordinary text.
+//!
+//! One 64-byte line holds three keys and their ids, so that a probe costs one cache line. A key is the
+//! token's bytes, zero-padded to 15, with the length in the 16th: tokens that hold NUL bytes stay
+//! exact. Tokens of 16 bytes and more are in [`LongTable`], whose slots hold an id and are
+//! compared with the vocabulary's bytes. No probe trusts a hash: bytes are always compared.
+//!
+//! Tokens are placed in rank order, so frequent ones sit in their home line. A line that was full
+//! when a token wanted in says so by its overflow flag; a probe goes on only past such lines.
+
+mod key;
+
+pub use key::{Key, MAX_KEY_BYTES};
+
+use crate::error::Error;
+use crate::num::{fast_range, to_u32};
+use crate::table::{Plain, Table};
+use crate::vocab::Vocab;
+
+/// Keys a line.
+const SLOTS: usize = 3;
+/// No id.
+const NONE: u32 = u32::MAX;
+
+/// Three keys, their ids, and whether a token had to go on to the next line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Line {
+    /// Padded token bytes, see [`Key`].
+    keys: [Key; SLOTS],
+    /// Token ids; [`NONE`] in an empty slot.
+    ids: [u32; SLOTS],
+    /// 1 if a probe must go on to the next line.
+    overflow: u32,
+}
+
+// SAFETY: repr(C), 3 * 16 + 3 * 4 + 4 = 64 bytes, hence no padding; integers only; align 64 = ALIGN.
+unsafe impl Plain for Line {}
+
+/// Token bytes to id, for tokens of every length.
+#[derive(Debug, Clone)]
+pub struct WordTable {
+    lines: Table<Line>,
+    long: LongTable,
+}
+
+/// Ids of tokens of 16 bytes and more, open addressing by a hash of the bytes.
+#[derive(Debug, Clone)]
+pub struct LongTable {
+    /// Token ids, [`NONE`] where empty; at most half full.
+    ids: Table<u32>,
+}
+
+impl WordTable {
+    /// Builds the table; O(tokens).
+    #[must_use]
+    pub fn build(vocab: &Vocab) -> Self {
+        let short = vocab.iter().filter(|t| t.len() <= MAX_KEY_BYTES).count();
+        // Two thirds full on average: long chains of overflow stay rare, 5 MB for 160,000 tokens.
+        let empty = Line { keys: [Key::EMPTY; SLOTS], ids: [NONE; SLOTS], overflow: 0 };
+        let mut lines = vec![empty; short.div_ceil(2).max(1)];
+        let mut long = vec![NONE; ((vocab.iter().count() - short) * 2).max(1)];
+        for (id, token) in (0..).zip(vocab.iter()) {
+            match Key::new(token) {
+                Some(key) => place(&mut lines, key, id),
+                None => {
+                    let mut at = fast_range(hash_long(token), long.len());
+                    while long[at] != NONE {
+                        at = (at + 1) % long.len();
+                    }
+                    long[at] = id;
+                }
+            }
+        }
+        WordTable { lines: lines.into(), long: LongTable { ids: long.into() } }
+    }
+
+    pub(crate) fn from_tables(lines: Table<Line>, long: Table<u32>, vocab: &Vocab) -> Result<Self, Error> {
+        let known = |id: &u32| *id == NONE || *id < vocab.len();
+        let sound = !lines.is_empty()
+            && lines.iter().any(|l| l.overflow == 0)
+            && long.iter().any(|id| *id == NONE)
+            && long.iter().all(known)
+            && lines.iter().all(|l| l.ids.iter().all(known));
+        if !sound {
+            return Err(Error::Image("word table holds impossible entries".into()));
+        }
+        Ok(WordTable { lines, long: LongTable { ids: long } })
+    }
+
+    pub(crate) fn tables(&self) -> (&[Line], &[u32]) {
+        (&self.lines, &self.long.ids)
+    }
+
+    /// The id of the token with exactly the bytes `text[start..end]`.
+    #[inline(always)]
+    #[must_use]
+    pub fn find(&self, vocab: &Vocab, text: &[u8], start: usize, end: usize) -> Option<u32> {
+        match Key::load(text, start, end) {
+            Some(key) => self.find_key(key),
+            None => self.long.find(vocab, &text[start..end]),
+        }
+    }
+
+    #[inline(always)]
+    fn find_key(&self, key: Key) -> Option<u32> {
+        let lines = &self.lines[..];
+        let mut at = fast_range(key.hash(), lines.len());
+        loop {
+            let line = &lines[at];
+            for slot in 0..SLOTS {
+                if line.keys[slot] == key {
+                    return Some(line.ids[slot]);
+                }
+            }
+            if line.overflow == 0 {
+                return None;
+            }
+            at = if at + 1 == lines.len() { 0 } else { at + 1 };
+        }
+    }
+}
+
+impl LongTable {
+    fn find(&self, vocab: &Vocab, piece: &[u8]) -> Option<u32> {
+        let mut at = fast_range(hash_long(piece), self.ids.len());
+        loop {
+            let id = self.ids[at];
+            if id == NONE {
+                return None;
+            }
+            if vocab.token_bytes(id) == Some(piece) {
+                return Some(id);
+            }
+            at = (at + 1) % self.ids.len();
+        }
+    }
+}
+
+fn place(lines: &mut [Line], key: Key, id: u32) {
+    let mut at = fast_range(key.hash(), lines.len());
+    loop {
+        let line = &mut lines[at];
+        if let Some(slot) = line.ids.iter().position(|&i| i == NONE) {
+            line.keys[slot] = key;
+            line.ids[slot] = id;
+            return;
+        }
+        line.overflow = 1;
+        at = (at + 1) % lines.len();
+    }
+}
+
+/// A hash of the length and of the first, middle and last eight bytes: constant time, so that a pre-token of a
+/// megabyte costs no more than one of 16 bytes. Equal hashes only cost a comparison.
+fn hash_long(piece: &[u8]) -> u64 {
+    let word = |at: usize| u64::from_le_bytes(piece[at..at + 8].try_into().expect("eight bytes"));
+    let length = u64::from(to_u32(piece.len()));
+    let (a, b, c) = (word(0), word(piece.len() / 2 - 4), word(piece.len() - 8));
+    let mixed = key::fold(a ^ length, 0x9e37_79b9_7f4a_7c15) ^ key::fold(b, 0xd6e8_feb8_6659_fd93);
+    key::fold(mixed ^ c, 0xa076_1d64_78bd_642f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_every_token_and_nothing_else() {
+        let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+        tokens.extend((2..60).map(|n| vec![0; n]));
+        tokens.extend((2..60).map(|n| vec![b'a'; n]));
+        tokens.extend((0..5000u32).map(|n| format!("w{n}").into_bytes()));
+        let vocab = Vocab::from_ranked(&tokens).unwrap();
+        let words = WordTable::build(&vocab);
+        for (id, token) in (0..).zip(&tokens) {
+            assert_eq!(words.find(&vocab, token, 0, token.len()), Some(id));
+            // The same in the middle of a longer text, where whole 16-byte loads are possible.
+            let mut text = vec![b'x'; 40];
+            text.extend_from_slice(token);
+            text.extend_from_slice(&[b'y'; 40]);
+            assert_eq!(words.find(&vocab, &text, 40, 40 + token.len()), Some(id));
+        }
+        for absent in [&b"w5000"[..], &[0; 61], &[b'a'; 60], b"", b"ab"] {
+            assert_eq!(words.find(&vocab, absent, 0, absent.len()), None);
+        }
+    }
+
+    #[test]
+    fn a_line_is_a_cache_line() {
+        assert_eq!(std::mem::size_of::<Line>(), 64);
+    }
+}

@@ -1,0 +1,73 @@
+//! BPE by priority queue: for vocabularies that do not allow [`super::greedy`], and as its check.
+//!
+//! # Invariants
+//! 1. Live parts tile the piece; `next` and `prev` link them in order.
+//! 2. A queue entry `(rank, left part)` is stale if that part is gone, or if the token that the part and its
+//!    neighbour now make is another. Stale entries are skipped.
+//!
+//! # Complexity
+//! O(n log n): each join adds at most two entries.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{MergeTables, NONE, Scratch};
+use crate::num::{ix, to_u32};
+
+/// Memory of [`merge_heap`].
+#[derive(Debug, Default)]
+pub struct HeapScratch {
+    /// `(token that a join gives, start of its left part)`.
+    queue: BinaryHeap<Reverse<(u32, u32)>>,
+    /// By start of a part: its token, or [`NONE`] where no part starts.
+    token: Vec<u32>,
+    /// By start of a part: start of the next part, or the length of the piece.
+    next: Vec<u32>,
+    /// By start of a part: start of the part before, or [`NONE`].
+    prev: Vec<u32>,
+}
+
+/// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`.
+pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
+    let n = to_u32(piece.len());
+    let HeapScratch { queue, token, next, prev } = &mut scratch.heap;
+    queue.clear();
+    token.clear();
+    token.extend(piece.iter().map(|&b| tables.bytes[usize::from(b)]));
+    next.clear();
+    next.extend(1..=n);
+    prev.clear();
+    prev.extend((0..n).map(|i| if i == 0 { NONE } else { i - 1 }));
+    for i in 1..n {
+        if let Some(joined) = tables.pairs.get(token[ix(i - 1)], token[ix(i)]) {
+            queue.push(Reverse((joined, i - 1)));
+        }
+    }
+    while let Some(Reverse((joined, left))) = queue.pop() {
+        let right = next[ix(left)];
+        if token[ix(left)] == NONE || right == n {
+            continue;
+        }
+        if tables.pairs.get(token[ix(left)], token[ix(right)]) != Some(joined) {
+            continue;
+        }
+        token[ix(left)] = joined;
+        token[ix(right)] = NONE;
+        let after = next[ix(right)];
+        next[ix(left)] = after;
+        if after < n {
+            prev[ix(after)] = left;
+            if let Some(more) = tables.pairs.get(joined, token[ix(after)]) {
+                queue.push(Reverse((more, left)));
+            }
+        }
+        let before = prev[ix(left)];
+        if before != NONE {
+            if let Some(more) = tables.pairs.get(token[ix(before)], joined) {
+                queue.push(Reverse((more, before)));
+            }
+        }
+    }
+    scratch.tokens.clear();
+    scratch.tokens.extend(token.iter().filter(|t| **t != NONE));
+}

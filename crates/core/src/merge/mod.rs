@@ -1,0 +1,148 @@
+//! Exact BPE of one pre-token that is no token itself. One strategy a file.
+//!
+//! # Definitions
+//! The *BPE result* of a byte string: start from single bytes; again and again join the adjacent pair whose
+//! concatenation is the token of lowest rank (leftmost among equals), until no adjacent pair's
+//! concatenation is a token.
+//!
+//! # Lemma 1 (locality)
+//! If at some moment of BPE two adjacent parts `l`, `r` stand where no join has crossed their outer borders,
+//! BPE of the bytes of `lr` alone reaches the state `[l, r]` too: the joins inside are the same, in the same order.
+//! Hence each token `t` is made from one pair only, its *split* `(l, r)`: the last state but one of BPE of its
+//! own bytes. The pair table holds that pair for each token and nothing else, and looking up a pair of ids in it
+//! equals looking up the concatenation in the vocabulary.
+//!
+//! # Lemma 2 (validity)
+//! Call adjacent tokens `a`, `b` *valid* if BPE of the bytes of `ab` is `[a, b]`. A cover of a text by tokens is
+//! the BPE result if and only if each adjacent pair is valid, provided that every token is its own BPE result and
+//! was made from parts of lower rank. (The argument is that of github/rust-gems, crate `bpe`.)
+//! [`MergeTables::greedy`] says whether a vocabulary has these properties; it is checked when tables are built.
+//!
+//! # Strategies
+//! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
+//!   (each position is given up at most once); needs lemma 2.
+//! - [`merge_heap`](heap::merge_heap): joins by priority queue. O(n log n); any vocabulary.
+//! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); builds the tables and checks the others.
+
+pub mod greedy;
+pub mod heap;
+pub mod pairs;
+pub mod scan;
+pub mod trie;
+
+use crate::error::Error;
+use crate::num::{ix, to_u32};
+use crate::table::{Plain, Table};
+use crate::vocab::Vocab;
+use pairs::PairTable;
+use trie::Trie;
+
+/// No token.
+pub const NONE: u32 = u32::MAX;
+
+/// What the merge strategies need to know of one token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Parts {
+    /// Left token id of the split; the token itself for a single byte or a token that BPE cannot make.
+    pub left: u32,
+    /// Right token id of the split; as `left`.
+    pub right: u32,
+    /// The longest token that is a proper prefix, or [`NONE`].
+    pub prefix: u32,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+// SAFETY: repr(C), four u32 without padding, every bit pattern is valid.
+unsafe impl Plain for Parts {}
+
+/// The tables of all merge strategies.
+#[derive(Debug, Clone)]
+pub struct MergeTables {
+    /// One record a token, by id.
+    pub(crate) parts: Table<Parts>,
+    /// Split to token.
+    pub(crate) pairs: PairTable,
+    /// Longest match.
+    pub(crate) trie: Trie,
+    /// Token id of each single byte.
+    pub(crate) bytes: [u32; 256],
+    /// Whether lemma 2 holds for this vocabulary.
+    pub(crate) greedy: bool,
+}
+
+/// Memory that the strategies reuse from call to call.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) dead: Vec<u64>,
+    pub(crate) heap: heap::HeapScratch,
+}
+
+impl MergeTables {
+    /// Builds the tables: O(total token bytes) for the trie, one small BPE run a token.
+    ///
+    /// # Errors
+    /// [`Error::Vocabulary`] if the trie outgrows its index.
+    pub fn build(vocab: &Vocab) -> Result<Self, Error> {
+        let mut bytes = [NONE; 256];
+        for (id, token) in (0..).zip(vocab.iter()) {
+            if let [byte] = token {
+                bytes[usize::from(*byte)] = id;
+            }
+        }
+        let trie = Trie::build(vocab)?;
+        let mut parts: Vec<Parts> = (0..)
+            .zip(vocab.iter())
+            .map(|(id, token)| Parts {
+                left: id,
+                right: id,
+                prefix: trie.longest(token, 0, token.len() - 1).map_or(NONE, |(prefix, _)| prefix),
+                len: to_u32(token.len()),
+            })
+            .collect();
+        // By length: every join inside a token gives a shorter token, whose own split is known by then.
+        let mut order: Vec<u32> = (0..vocab.len()).collect();
+        order.sort_by_key(|&id| parts[ix(id)].len);
+        let mut pairs = PairTable::with_capacity(order.len());
+        let mut greedy = true;
+        let mut state = Vec::new();
+        for id in order {
+            let token = vocab.token_bytes(id).expect("an id below len");
+            if token.len() == 1 {
+                continue;
+            }
+            state.clear();
+            state.extend(token.iter().map(|&b| bytes[usize::from(b)]));
+            scan::join_all(&mut state, |l, r| pairs.get(l, r));
+            match state[..] {
+                [left, right] => {
+                    pairs.insert(left, right, id);
+                    let record = &mut parts[ix(id)];
+                    (record.left, record.right) = (left, right);
+                    greedy &= left < id && right < id;
+                }
+                // BPE never makes this token; only a pre-token equal to it gives its id.
+                _ => greedy = false,
+            }
+        }
+        Ok(MergeTables { parts: parts.into(), pairs, trie, bytes, greedy })
+    }
+
+    /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, by the fastest exact strategy.
+    #[inline]
+    pub fn merge(&self, piece: &[u8], scratch: &mut Scratch) {
+        if self.greedy {
+            greedy::merge_greedy(self, piece, scratch);
+        } else {
+            heap::merge_heap(self, piece, scratch);
+        }
+    }
+
+    /// Whether the vocabulary allows [`greedy::merge_greedy`] (lemma 2).
+    #[must_use]
+    pub fn greedy(&self) -> bool {
+        self.greedy
+    }
+}

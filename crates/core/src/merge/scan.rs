@@ -1,0 +1,46 @@
+//! BPE by its definition: scan for the best pair, join, repeat. O(n^2); builds the tables and serves as
+//! the oracle of the other strategies.
+
+use crate::vocab::Vocab;
+
+/// The BPE result of `piece` by tiktoken's rule, with ranks asked of `rank`, which sees concatenated bytes.
+///
+/// This is the textbook form: it knows no splits and no pair table.
+pub fn merge_scan(piece: &[u8], rank: impl Fn(&[u8]) -> Option<u32>) -> Vec<u32> {
+    let mut bounds: Vec<usize> = (0..=piece.len()).collect();
+    loop {
+        let best = (0..bounds.len().saturating_sub(2))
+            .filter_map(|i| rank(&piece[bounds[i]..bounds[i + 2]]).map(|r| (r, i)))
+            .min();
+        match best {
+            Some((_, i)) => bounds.remove(i + 1),
+            None => break,
+        };
+    }
+    bounds.windows(2).map(|w| rank(&piece[w[0]..w[1]]).expect("every part is a token")).collect()
+}
+
+/// [`merge_scan`] with the ranks of a vocabulary; slow (it builds a map), for tests.
+#[must_use]
+pub fn oracle(vocab: &Vocab) -> impl Fn(&[u8]) -> Vec<u32> + use<> {
+    let ranks: std::collections::HashMap<Vec<u8>, u32> =
+        vocab.iter().map(<[u8]>::to_vec).zip(0..).collect();
+    move |piece| match ranks.get(piece) {
+        Some(&id) => vec![id],
+        None => merge_scan(piece, |bytes| ranks.get(bytes).copied()),
+    }
+}
+
+/// Joins adjacent ids until `pair` knows none; lowest result first, leftmost among equals.
+pub(super) fn join_all(state: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<u32>) {
+    loop {
+        let best = state.windows(2).enumerate().filter_map(|(i, w)| pair(w[0], w[1]).map(|t| (t, i))).min();
+        match best {
+            Some((token, i)) => {
+                state[i] = token;
+                state.remove(i + 1);
+            }
+            None => return,
+        }
+    }
+}

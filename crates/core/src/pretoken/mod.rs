@@ -1,0 +1,119 @@
+//! Splitting text into pre-tokens: the contract.
+//!
+//! A [`Pattern`] cuts a piece of text (already cut and freed of control tokens, see
+//! [`crate::segment`]) into pre-tokens from the left. Patterns that Kizami knows run as hand-written scanners;
+//! any other runs on the general regex engine. There is one file per pattern family.
+//!
+//! # Contract
+//! 1. Pre-tokens are non-empty, in order, and do not overlap; a scanner's pre-tokens tile the text.
+//! 2. The split of the text from a pre-token's start on does not depend on what stands before it
+//!    (no pattern here looks behind), so a scan may stop and resume at any pre-token start.
+//! 3. [`Pattern::is_hard_boundary`] is true only where a pre-token ends whatever the context; there a
+//!    text may be handed to two threads.
+//! 4. Time is linear in the text for scanners.
+
+mod general;
+mod kimi;
+
+pub use general::GeneralPattern;
+pub use kimi::KIMI_PATTERN;
+
+use crate::error::Error;
+
+/// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
+pub const BATCH: usize = 256;
+
+/// A run of pre-tokens as byte ranges of one text.
+#[derive(Debug)]
+pub struct Batch {
+    /// `(start, end)` in bytes; the first `len` are valid.
+    ranges: [(u32, u32); BATCH],
+    /// Number of valid ranges.
+    len: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { ranges: [(0, 0); BATCH], len: 0 }
+    }
+}
+
+impl Batch {
+    /// The pre-tokens found by the last [`Pattern::fill`].
+    #[inline]
+    #[must_use]
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges[..self.len]
+    }
+
+    #[inline(always)]
+    fn push(&mut self, start: usize, end: usize) {
+        self.ranges[self.len] = (crate::num::to_u32(start), crate::num::to_u32(end));
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.len == BATCH
+    }
+}
+
+/// How text is split.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    /// The pattern of the Kimi line, by scanner.
+    Kimi,
+    /// Any other regex, by the general engine.
+    General(GeneralPattern),
+}
+
+impl Pattern {
+    /// The scanner for a pattern if there is one, else the general engine.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the regex does not compile.
+    pub fn from_regex(regex: &str) -> Result<Self, Error> {
+        if regex == KIMI_PATTERN {
+            return Ok(Pattern::Kimi);
+        }
+        GeneralPattern::new(regex).map(Pattern::General)
+    }
+
+    /// The general engine for the same pattern: the oracle that tests compare a scanner with.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the regex does not compile.
+    pub fn to_general(&self) -> Result<GeneralPattern, Error> {
+        match self {
+            Pattern::Kimi => GeneralPattern::new(KIMI_PATTERN),
+            Pattern::General(general) => Ok(general.clone()),
+        }
+    }
+
+    /// Fills `batch` with the pre-tokens of `text` from `at` on; returns where to go on.
+    ///
+    /// The return value is `text.len()` when the text is used up. `text` is UTF-8 and `at` a pre-token start.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the general engine gives up; scanners never fail.
+    #[inline]
+    pub fn fill(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
+        batch.len = 0;
+        match self {
+            Pattern::Kimi => Ok(kimi::fill(text, at, batch)),
+            Pattern::General(general) => general.fill(text, at, batch),
+        }
+    }
+
+    /// True where a pre-token ends at `at` whatever else the text holds (contract 3).
+    ///
+    /// False is always a correct answer.
+    #[inline]
+    #[must_use]
+    pub fn is_hard_boundary(&self, text: &[u8], at: usize) -> bool {
+        match self {
+            Pattern::Kimi => kimi::is_hard_boundary(text, at),
+            Pattern::General(_) => false,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+"""Kimi K3 chat messages -> typed segments.
+
+A pure function of its arguments: it decides which text is control and which is content, and never
+encodes. Content is passed through character for character in segments with `allow_special=False`,
+so nobody who writes a message, a name, a tool result or a schema can forge a control token; the
+only control text from outside is `image_prompts`, which the caller's own code makes.
+
+Exact: the segments equal those of the renderer that Moonshot publishes with `moonshotai/Kimi-K3`
+(revision c5d1dd4c), and where that raises, this raises a `kizami.errors.Chat*Error` of the same
+built-in class (`ValueError` for its `AssertionError`). Where that one drops something without a
+word, `ChatWarning` says so here; the segments stay the same.
+
+Order of work, because it decides which of two errors is reported: arguments of tool calls and
+tool lists of all messages, `tools`, `response_schema`, `thinking_effort`, then the messages as
+they are written, the response format, the count of `image_prompts`.
+
+Read next: `_k3_writer` for the messages, `_k3_parts` for the fixed segments and the notation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kizami.chat import _k3_parts as k3
+from kizami.chat._k3_calls import read_ahead, sorted_copy
+from kizami.chat._k3_faults import show, too_deep
+from kizami.chat._k3_writer import Writer
+from kizami.errors import ChatTypeError, ChatValueError, ChatWarning
+from kizami.segments import Segment
+
+__all__ = ["render"]
+
+
+def render(
+    messages: Iterable[Any],
+    *,
+    tools: Any = None,
+    add_generation_prompt: bool = True,
+    thinking: bool = True,
+    thinking_effort: str | None = "max",
+    tool_choice: Any = None,
+    response_format: Any = None,
+    response_schema: Any = None,
+    image_prompts: Sequence[str] | None = None,
+    developer_as_system: bool = False,
+) -> list[Segment]:
+    """Render an OpenAI-style conversation as the segments of a Kimi K3 prompt.
+
+    Args:
+        messages: Dicts with `role` (system, user, assistant, tool) and what belongs to it:
+            `content` (text, None, or a list of parts), `name`, `reasoning_content` (or
+            `reasoning`), `tool_calls`, `tool_call_id`. Other roles, and items that are not dicts,
+            are left out, as the published renderer does. A run of tool results is put into the
+            order of the calls that it answers if every result in it names one of them.
+        tools: JSON-like tool list, declared before everything else. A system message may carry
+            more in its own `tools`; its content is then left out (with a `ChatWarning`).
+        add_generation_prompt: End with an open assistant message. Its last three segments (one id
+            each) are the stub `<|open|>` `think` `<|sep|>`, or `response` without thinking.
+        thinking: Write reasoning, and let the model think in the message to come.
+        thinking_effort: "low", "high", "max", or None for no such note. Unused without `thinking`.
+        tool_choice: "required" and "none" add a note; anything else (also a dict) adds nothing.
+        response_format: `{"type": "json_object"}`, `{"type": "json_schema", "json_schema": ...}`,
+            or the type alone. Anything else adds nothing.
+        response_schema: JSON-like schema that wins over the one inside `response_format`. None
+            means not given.
+        image_prompts: One control text per image, in the order in which images are rendered: image
+            parts, and `<|kimi_image_placeholder|>` inside any content. None (default): an image
+            part becomes that placeholder as a control token, and the same characters in text stay
+            text.
+        developer_as_system: Render the role `developer` as `system`. The default leaves such
+            messages out, as the published renderer does, with a `ChatWarning`.
+
+    Returns:
+        A new list, in prompt order. No segment is empty; fixed segments are shared objects.
+
+    Raises:
+        ChatKeyError: A message has no `role`, a part no `type` or no `text`, a call no `name`.
+            It has `.message_index` (0-based) and `.key`.
+        ChatTypeError: `messages` is not a list of messages, content is neither text nor parts,
+            arguments are neither a dict nor text, a tool list or schema is not JSON-like. It has
+            `.message_index` where one message is at fault.
+        ChatValueError: Arguments are JSON but no object, a tool result has no name and no call, the
+            number of images differs from `image_prompts`, `thinking_effort` is unknown, or
+            something is nested too deeply. It has `.message_index` where one message is at fault.
+
+    Cost: O(characters + segments); text from messages is not copied. Thread-safe. The caller's
+    objects are read, never changed.
+    Law: text from `messages` and `tools` is in segments with `allow_special=False` only.
+    Source: the published renderer at the revision named in this module's docstring.
+
+    >>> segments = render([{"role": "user", "content": "<|sep|> hi"}], thinking_effort=None)
+    >>> [(segment.text, segment.allow_special) for segment in segments[6:9]]
+    [('<|sep|>', True), ('<|sep|> hi', False), ('<|close|>', True)]
+    """
+    conversation = _as_list(messages)
+    writer = Writer(_checked_prompts(image_prompts))
+    ahead = read_ahead(conversation)
+    tool_list = sorted_copy("`tools`", tools) if tools else None
+    schema_place, schema = _schema(response_format, response_schema)
+    schema = sorted_copy(schema_place, schema)
+    try:
+        if tool_list:
+            writer.tool_list("`tools`", k3.TOOLS_TEXT, tool_list)
+        if thinking:
+            writer.out += _effort_note(thinking_effort)
+        writer.messages(conversation, ahead, bool(thinking), developer_as_system)
+        for choice, run in k3.CHOICE_NOTES.items():
+            if tool_choice == choice:
+                writer.out += run
+        writer.response_format(response_format, schema_place, schema)
+    except RecursionError:
+        raise too_deep(writer.place) from None
+    writer.check_images()
+    if add_generation_prompt:
+        writer.out += k3.GENERATE_THINK if thinking else k3.GENERATE_RESPONSE
+    for note in writer.notes:
+        warnings.warn(note, ChatWarning, stacklevel=2)
+    return writer.out
+
+
+def _as_list(messages: Any) -> list[Any]:
+    """The messages as a list.
+
+    Refused, because nothing of it would be rendered: one message alone, text, a list of
+    conversations. (The published renderer gives an empty prompt for each of them.)
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise ChatTypeError(f"`messages` is {show(messages)}; give a list of message dicts")
+    conversation = messages if isinstance(messages, list) else list(messages)
+    if conversation and isinstance(conversation[0], list):
+        raise ChatTypeError("`messages` is a list of conversations; render each one by itself")
+    return conversation
+
+
+def _checked_prompts(prompts: Any) -> Sequence[Any] | None:
+    if prompts is None or isinstance(prompts, (list, tuple)):
+        return prompts
+    hint = "give a list of control texts, or None"
+    raise ChatTypeError(f"`image_prompts` is {show(prompts)}; {hint}")
+
+
+def _schema(response_format: Any, response_schema: Any) -> tuple[str, Any]:
+    """The option that holds the schema, and the schema: the one given, else the one inside."""
+    if response_schema is not None:
+        return "`response_schema`", response_schema
+    schema = None
+    if isinstance(response_format, dict):
+        schema = response_format.get("json_schema")
+        if isinstance(schema, dict):
+            if "schema" in schema:
+                schema = schema["schema"]
+            elif "json_schema" in schema:
+                schema = schema["json_schema"]
+    return "`response_format`", schema
+
+
+def _effort_note(effort: Any) -> k3.Run:
+    if effort is None:
+        return ()
+    hint = 'give "low", "high" or "max", or None for no note'
+    try:
+        note = k3.EFFORT_NOTES.get(effort)
+    except TypeError:  # not hashable
+        raise ChatTypeError(f"`thinking_effort` is {show(effort)}; {hint}") from None
+    if note is None:
+        raise ChatValueError(f"`thinking_effort` is {show(effort)}; {hint}")
+    return note

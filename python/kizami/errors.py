@@ -1,0 +1,144 @@
+"""The errors that Kizami raises on purpose.
+
+Every class is a `KizamiError` and also the built-in that fits, so `except ValueError` keeps
+working; the facts are attributes, so nobody has to parse a message. Messages start in lower case,
+name the value, and end with the way out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ChatKeyError",
+    "ChatTypeError",
+    "ChatValueError",
+    "ChatWarning",
+    "InputTypeError",
+    "InternalError",
+    "InvalidIdError",
+    "InvalidValueError",
+    "KizamiError",
+    "MissingExtraError",
+    "SourceNotFoundError",
+    "UnknownFormatError",
+    "VocabularyError",
+]
+
+
+class KizamiError(Exception):
+    """Base of all errors of this package. Facts are given by keyword and become attributes."""
+
+    def __init__(self, message: str = "", **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self._facts = facts
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of its argument.
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, self._facts))
+
+
+def _rebuild(kind: type[KizamiError], message: str, facts: dict[str, Any]) -> KizamiError:
+    return kind(message, **facts)
+
+
+class InputTypeError(KizamiError, TypeError):
+    """An argument has the wrong type.
+
+    Attributes, where they apply: `segment` (index in the list of segments), `position` (index in
+    the list of texts or ids).
+    """
+
+    segment: int
+    position: int
+
+
+class InvalidValueError(KizamiError, ValueError):
+    """An argument has the right type and an impossible value."""
+
+
+class InvalidIdError(KizamiError, ValueError):
+    """A token id is not in the vocabulary.
+
+    Attributes: `id`, `position` (index in the ids given), `vocab_size`.
+    """
+
+    id: int
+    position: int
+    vocab_size: int
+
+
+class VocabularyError(KizamiError, ValueError):
+    """A vocabulary file is damaged or says something impossible.
+
+    Attributes, where they apply: `path`, `line` (1-based).
+    """
+
+    path: str
+    line: int
+
+
+class UnknownFormatError(KizamiError, ValueError):
+    """The source was found, and Kizami does not know how to read it exactly; it never guesses.
+
+    Attributes: `source`.
+    """
+
+    source: str
+
+
+class SourceNotFoundError(KizamiError, FileNotFoundError):
+    """`load` found no such bundled name, file, directory or hub id.
+
+    Attributes: `source`.
+    """
+
+    source: str
+
+
+class MissingExtraError(KizamiError, ImportError):
+    """A feature needs an optional dependency that is not installed.
+
+    Attributes: `extra` (the name to install, as in `pip install 'kizami[hub]'`).
+    """
+
+    extra: str
+
+
+class ChatValueError(KizamiError, ValueError):
+    """A message, or an option of the chat renderer, has an impossible value.
+
+    Attributes, where they apply: `message_index` (0-based).
+    """
+
+    message_index: int
+
+
+class ChatTypeError(KizamiError, TypeError):
+    """A part of a message has the wrong type. Attributes: as `ChatValueError`."""
+
+    message_index: int
+
+
+class ChatKeyError(KizamiError, KeyError):
+    """A message lacks a key that it must have. Attributes: as `ChatValueError`, and `key`."""
+
+    message_index: int
+    key: str
+
+
+class ChatWarning(UserWarning):
+    """The chat renderer leaves something out, exactly as the published one does.
+
+    The message says what, and how to keep it. Filter it with the tools of `warnings`.
+    """
+
+
+class InternalError(KizamiError, RuntimeError):
+    """A bug in Kizami. The message holds what to report; the tokenizer stays usable."""
