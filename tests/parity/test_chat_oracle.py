@@ -19,11 +19,11 @@ import os
 import random
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 from kizami.chat.kimi_k3 import render
 
 ENCODING = Path("nemo_automodel/components/models/kimi_k3/encoding.py")
@@ -32,9 +32,9 @@ SEED = int(os.environ.get("KIZAMI_SEED", "1"))
 
 PLACEHOLDER = "<|kimi_image_placeholder|>"
 TEXTS = [
-    "hello", "", " ", "\n", " \t\n", "  lead and trail \n", "<|open|>", "<|sep|>", "[EOS]", '"', "&",
-    "&amp;", "a & b", 'say "hi"', "数据", "naïve", "🎉", "\u200b", "\x1c", "\x00", "\ud83d", "'", "{}",
-    "null", "5", "a", "b", "f", "g", "None", "True", PLACEHOLDER, f"x{PLACEHOLDER}y",
+    "hello", "", " ", "\n", " \t\n", "  lead and trail \n", "<|open|>", "<|sep|>", "[EOS]", '"',
+    "&", "&amp;", "a & b", 'say "hi"', "数据", "naïve", "🎉", "\u200b", "\x1c", "\x00", "\ud83d", "'",
+    "\ud83d", "'", "{}", "null", "5", "a", "b", "f", "g", "None", "True", PLACEHOLDER, f"x{PLACEHOLDER}y",
     PLACEHOLDER * 2, "<|end_of_msg|>", "<|kimi_image_place", "\u2028", "{0}", "%s", "\\", "```",
 ]  # fmt: skip
 IDS = ["a", "b", "c", "x", "", "1", 1, 2, 2.0, True, None, "None", "True", ["a"], 0, "0"]
@@ -51,7 +51,8 @@ SCHEMAS = [
     {"type": "object", "properties": {"z": {"type": "number"}, "a": {"description": 'é "q"'}}},
     {}, True, [], "s", 0, {"b": 1, "a": ({"z": 1, "a": 2},)}, {1: 1, "a": 2}, {2: 1, 1: 2},
     {"a": {1}}, {None: 1}, {"schema": {"x": 1}}, {"schema": None, "json_schema": {"y": 1}},
-    {"json_schema": {"b": 2, "a": PLACEHOLDER}}, {"name": "n", "schema": {"d": 1, "c": [{"f": 1, "e": 2}]}},
+    {"json_schema": {"b": 2, "a": PLACEHOLDER}},
+    {"name": "n", "schema": {"d": 1, "c": [{"f": 1, "e": 2}]}},
 ]  # fmt: skip
 
 
@@ -60,27 +61,30 @@ class Conversations:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.odd = self.rng.choice([0.0, 0.0, 0.01, 0.05, 0.2])
+        self.odd = self.pick([0.0, 0.0, 0.01, 0.05, 0.2])
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return options[self.rng.randrange(len(options))]
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
     def text(self) -> str:
-        count = self.rng.choice([1, 1, 2, 4])
-        return "".join(self.rng.choice(TEXTS) for _ in range(count))
+        count = self.pick([1, 1, 2, 4])
+        return "".join(self.pick(TEXTS) for _ in range(count))
 
     def value(self, depth: int = 0) -> Any:
         kind = self.rng.randrange(9 if depth < 3 else 5)
         if kind <= 1:
             return self.text()
         if kind == 2:
-            return self.rng.choice(NUMBERS)
+            return self.pick(NUMBERS)
         if kind == 3:
-            return self.rng.choice([True, False, None])
+            return self.pick([True, False, None])
         if kind == 4:
             if self.chance(self.odd):
-                return self.rng.choice([{1}, b"x", 1j, object, (1, {"b": 1, "a": 2})])
-            return self.rng.choice([[], {}, ()])
+                return self.pick([{1}, b"x", 1j, object, (1, {"b": 1, "a": 2})])
+            return self.pick([[], {}, ()])
         if kind <= 6:
             return [self.value(depth + 1) for _ in range(self.rng.randrange(3))]
         return self.mapping(depth + 1)
@@ -89,25 +93,39 @@ class Conversations:
         keys: list[Any] = [*"zabkey", "键", 'q"&', PLACEHOLDER, ""]
         if self.chance(self.odd):
             keys = [1, None, True, 2.5, "a", (1, 2)]
-        return {self.rng.choice(keys): self.value(depth) for _ in range(self.rng.randrange(4))}
+        return {self.pick(keys): self.value(depth) for _ in range(self.rng.randrange(4))}
 
     def part(self) -> Any:
         if self.chance(self.odd):
-            return self.rng.choice(
+            return self.pick(
                 [
-                    {}, {"type": "text"}, {"text": "t"}, "text", 5, None, [], ["type"], (),
-                    {"type": None, "text": None}, {"type": ["image"], "text": 5},
-                    {"type": "image", "text": "ignored"}, {"type": "text", "text": ["x"]},
-                    {"type": "Image", "text": "T"}, {"type": "text", "text": False},
-                ]  # fmt: skip
+                    {},
+                    {"type": "text"},
+                    {"text": "t"},
+                    "text",
+                    5,
+                    None,
+                    [],
+                    ["type"],
+                    (),
+                    {"type": None, "text": None},
+                    {"type": ["image"], "text": 5},
+                    {"type": "image", "text": "ignored"},
+                    {"type": "text", "text": ["x"]},
+                    {"type": "Image", "text": "T"},
+                    {"type": "text", "text": False},
+                ]
             )
         if self.chance(0.3):
-            return {"type": self.rng.choice(["image", "image_url"]), "image_url": {"url": "u"}}
-        return {"type": self.rng.choice(["text", "text", "audio", "input_text"]), "text": self.text()}
+            return {"type": self.pick(["image", "image_url"]), "image_url": {"url": "u"}}
+        return {
+            "type": self.pick(["text", "text", "audio", "input_text"]),
+            "text": self.text(),
+        }
 
     def content(self) -> Any:
         if self.chance(self.odd):
-            return self.rng.choice([5, 0, False, True, {}, {"type": "text"}, b"", b"x", (), 1.5, set()])
+            return self.pick([5, 0, False, True, {}, {"type": "text"}, b"", b"x", (), 1.5, set()])
         kind = self.rng.randrange(10)
         if kind < 6:
             return self.text()
@@ -118,54 +136,54 @@ class Conversations:
 
     def call(self, sane_id: Any) -> Any:
         if self.chance(self.odd):
-            return self.rng.choice(
+            return self.pick(
                 ["x", 5, None, [], {}, {"function": {}}, {"function": None, "name": "g"},
                  {"function": "x", "name": "g"}, {"function": 5, "name": "g", "arguments": "[1]"},
                  {"function": {"arguments": {}}}, {"function": {}, "name": "g", "arguments": "[1]"}]
             )  # fmt: skip
-        inner: dict[str, Any] = {"name": self.rng.choice(["f", "g", "get_weather", 'q"&'])}
+        inner: dict[str, Any] = {"name": self.pick(["f", "g", "get_weather", 'q"&'])}
         if self.chance(0.1 + self.odd):
-            inner["name"] = self.rng.choice(NAMES)
+            inner["name"] = self.pick(NAMES)
         kind = self.rng.randrange(8)
         if kind < 4:
             inner["arguments"] = self.mapping()
         elif kind == 4:
             inner["arguments"] = None
         elif kind < 7:
-            inner["arguments"] = self.rng.choice(ARGUMENT_TEXTS[:6] + ARGUMENT_TEXTS[12:-1])
+            inner["arguments"] = self.pick(ARGUMENT_TEXTS[:6] + ARGUMENT_TEXTS[12:-1])
         if self.chance(self.odd):
-            inner["arguments"] = self.rng.choice([*ARGUMENT_TEXTS, [1], [], 3, 0, False, b"{}", ()])
+            inner["arguments"] = self.pick([*ARGUMENT_TEXTS, [1], [], 3, 0, False, b"{}", ()])
         call = inner if self.chance(0.2) else {"type": "function", "function": inner}
         if self.chance(0.85):
-            call["id"] = sane_id if self.chance(0.8) else self.rng.choice(IDS)
+            call["id"] = sane_id if self.chance(0.8) else self.pick(IDS)
         if self.chance(0.03):
-            call["tool_call_id"] = self.rng.choice(IDS)
+            call["tool_call_id"] = self.pick(IDS)
         return call
 
     def calls(self) -> Any:
         ids = self.rng.sample(["a", "b", "c", "x"], 4)
         if self.chance(self.odd):
-            return self.rng.choice([5, "", "ab", {}, {"a": 1}, True, None, [], ()])
+            return self.pick([5, "", "ab", {}, {"a": 1}, True, None, [], ()])
         calls = [self.call(ids[position]) for position in range(self.rng.randrange(1, 5))]
         return tuple(calls) if self.chance(0.05) else calls
 
     def message(self) -> Any:
         if self.chance(self.odd):
-            return self.rng.choice([None, "x", 5, [], {}, ("role", "user"), {"content": "x"}, b""])
-        role = self.rng.choice(["system", "user", "user", "assistant", "assistant", "assistant"])
+            return self.pick([None, "x", 5, [], {}, ("role", "user"), {"content": "x"}, b""])
+        role = self.pick(["system", "user", "user", "assistant", "assistant", "assistant"])
         if self.chance(0.03 + self.odd):
-            role = self.rng.choice(["developer", "User", "", None, 5, ["tool"], "function"])
+            role = self.pick(["developer", "User", "", None, 5, ["tool"], "function"])
         message: dict[str, Any] = {"role": role}
         if self.chance(0.9):
             message["content"] = self.content()
         if self.chance(0.2):
-            message["name"] = self.rng.choice(NAMES)
+            message["name"] = self.pick(NAMES)
         if role == "assistant" or self.chance(self.odd):
             for key in ("reasoning_content", "reasoning"):
                 if self.chance(0.35):
-                    message[key] = self.rng.choice([self.text(), self.text(), None, ""])
+                    message[key] = self.pick([self.text(), self.text(), None, ""])
                     if self.chance(self.odd):
-                        message[key] = self.rng.choice([5, 0, ["a"], True, b" x", {}, {"a": 1}])
+                        message[key] = self.pick([5, 0, ["a"], True, b" x", {}, {"a": 1}])
             if self.chance(0.6):
                 message["tool_calls"] = self.calls()
         if (role == "system" and self.chance(0.2)) or self.chance(self.odd / 2):
@@ -181,20 +199,20 @@ class Conversations:
         if self.chance(0.3):
             ids = ids[: self.rng.randrange(len(ids) + 1)]
         if self.chance(0.1) and ids:
-            ids.append(self.rng.choice(ids))
+            ids.append(self.pick(ids))
         found = []
         for identity in ids:
             if self.chance(0.03 + self.odd):
-                identity = self.rng.choice(IDS)
+                identity = self.pick(IDS)
             message: dict[str, Any] = {"role": "tool", "content": self.content()}
-            key = self.rng.choice(["tool_call_id"] * 6 + ["id", None])
+            key = self.pick(["tool_call_id"] * 6 + ["id", None])
             if key:
                 message[key] = str(identity) if self.chance(0.1) else identity
             if self.chance(0.05):
-                message["id"] = self.rng.choice(IDS)
+                message["id"] = self.pick(IDS)
             for name in ("tool", "name"):
                 if self.chance(0.15):
-                    message[name] = self.rng.choice(NAMES)
+                    message[name] = self.pick(NAMES)
             found.append(message)
             if self.chance(0.03):
                 found.append(self.message())
@@ -202,12 +220,14 @@ class Conversations:
 
     def tools(self) -> Any:
         if self.chance(self.odd):
-            return self.rng.choice([None, [], {}, "x", 5, (), ({"b": 1, "a": 2},), [*SCHEMAS]])
-        return [{"type": "function", "function": self.mapping()} for _ in range(self.rng.randrange(3))]
+            return self.pick([None, [], {}, "x", 5, (), ({"b": 1, "a": 2},), [*SCHEMAS]])
+        return [
+            {"type": "function", "function": self.mapping()} for _ in range(self.rng.randrange(3))
+        ]
 
     def conversation(self) -> tuple[list[Any], dict[str, Any]]:
         messages: list[Any] = []
-        for _ in range(self.rng.choice([0, 1, 2, 3, 5, 8])):
+        for _ in range(self.pick([0, 1, 2, 3, 5, 8])):
             message = self.message()
             messages.append(message)
             calls = message.get("tool_calls") if isinstance(message, dict) else None
@@ -222,20 +242,20 @@ class Conversations:
         if self.chance(0.3):
             options["tools"] = self.tools()
         if self.chance(0.3):
-            options["add_generation_prompt"] = self.rng.choice([True, False])
+            options["add_generation_prompt"] = self.pick([True, False])
         if self.chance(0.3):
-            options["thinking"] = self.rng.choice([True, False])
+            options["thinking"] = self.pick([True, False])
         if self.chance(0.3):
-            options["thinking_effort"] = self.rng.choice(["low", "high", "max"])
+            options["thinking_effort"] = self.pick(["low", "high", "max"])
         if self.chance(0.02 + self.odd / 2):
-            options["thinking_effort"] = self.rng.choice(["none", "", "MAX", 5, ["low"], False])
+            options["thinking_effort"] = self.pick(["none", "", "MAX", 5, ["low"], False])
         if self.chance(0.3):
-            options["tool_choice"] = self.rng.choice(
+            options["tool_choice"] = self.pick(
                 ["auto", "none", "required", "Required", None, {"type": "function"}, 5, ["none"]]
             )
         if self.chance(0.3):
-            schema = self.rng.choice(SCHEMAS if self.chance(self.odd) else SCHEMAS[:7])
-            options["response_format"] = self.rng.choice(
+            schema = self.pick(SCHEMAS if self.chance(self.odd) else SCHEMAS[:7])
+            options["response_format"] = self.pick(
                 ["json_object", "json_schema", "text", "", None, 5, {}, {"type": "json_object"},
                  {"type": "json_schema"}, {"type": "json_schema", "json_schema": schema},
                  {"type": "json_schema", "json_schema": {"schema": schema, "strict": True}},
@@ -243,13 +263,15 @@ class Conversations:
                  {"type": "text", "json_schema": {"schema": schema}}]
             )  # fmt: skip
         if self.chance(0.1):
-            options["response_schema"] = self.rng.choice(SCHEMAS if self.chance(self.odd) else SCHEMAS[:7])
+            options["response_schema"] = self.pick(
+                SCHEMAS if self.chance(self.odd) else SCHEMAS[:7]
+            )
         if self.chance(0.4):
             count = count_images(messages, options.get("thinking", True))
             if self.chance(0.1):
-                count = max(0, count + self.rng.choice([-1, 1]))
+                count = max(0, count + self.pick([-1, 1]))
             prompts: list[Any] = [
-                self.rng.choice(["<|media_pad|>", "", f"p{number}", PLACEHOLDER])
+                self.pick(["<|media_pad|>", "", f"p{number}", PLACEHOLDER])
                 for number in range(count)
             ]
             options["image_prompts"] = tuple(prompts) if self.chance(0.2) else prompts
@@ -289,7 +311,8 @@ def oracle() -> Any:
     if not path.is_file():
         pytest.skip(f"KIZAMI_NEMO holds no {ENCODING}")
     spec = importlib.util.spec_from_file_location("kizami_test_oracle", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)

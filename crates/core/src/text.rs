@@ -10,11 +10,9 @@ use crate::cuts;
 /// The characters of one segment, in the caller's own memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
-    /// ASCII bytes. The caller vouches that all are below 0x80.
-    Ascii(&'a [u8]),
     /// Well-formed UTF-8.
     Utf8(&'a str),
-    /// One byte a code point, U+0000 to U+00FF.
+    /// One byte a code point, U+0000 to U+00FF. ASCII is used in place, not copied.
     Latin1(&'a [u8]),
     /// One unit a code point; surrogates may be among them.
     Ucs2(&'a [u16]),
@@ -32,11 +30,10 @@ pub enum Utf8<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// An upper bound of the UTF-8 length in bytes; exact for the first two kinds.
+    /// An upper bound of the UTF-8 length in bytes.
     #[must_use]
     pub fn max_utf8_len(&self) -> usize {
         match self {
-            Text::Ascii(b) => b.len(),
             Text::Utf8(s) => s.len(),
             Text::Latin1(b) => b.len() * 2,
             Text::Ucs2(u) => u.len() * 3,
@@ -50,8 +47,8 @@ impl<'a> Text<'a> {
         let start = arena.len();
         let cut = |utf8: &[u8], ascii: bool| if legacy_chunks { cuts::cuts_utf8(utf8, ascii) } else { Vec::new() };
         match *self {
-            Text::Ascii(bytes) => (Utf8::Borrowed(bytes), cut(bytes, true)),
             Text::Utf8(text) => (Utf8::Borrowed(text.as_bytes()), cut(text.as_bytes(), false)),
+            Text::Latin1(bytes) if bytes.is_ascii() => (Utf8::Borrowed(bytes), cut(bytes, true)),
             Text::Latin1(bytes) => {
                 arena.resize(start + bytes.len() * 2, 0);
                 let written = encoding_rs::mem::convert_latin1_to_utf8(bytes, &mut arena[start..]);

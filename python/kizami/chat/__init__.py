@@ -9,6 +9,24 @@ Read next: `kimi_k3` for the one family that there is.
 
 from __future__ import annotations
 
-from kizami.chat.kimi_k3 import render as render_kimi_k3
+from collections.abc import Callable, Container
+from typing import Any
 
-__all__ = ["render_kimi_k3"]
+from kizami.chat.kimi_k3 import render as render_kimi_k3
+from kizami.segments import Segment
+
+__all__ = ["render_kimi_k3", "renderer_for"]
+
+# The markers that a K3 template writes; a vocabulary that has them all speaks this family.
+_K3_MARKERS = ("<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>")
+
+
+def renderer_for(control_tokens: Container[str]) -> Callable[..., list[Segment]] | None:
+    """The renderer of the family that these control tokens belong to, or None.
+
+    >>> renderer_for(["<|im_start|>"]) is None
+    True
+    """
+    if all(marker in control_tokens for marker in _K3_MARKERS):
+        return render_kimi_k3
+    return None

@@ -1,0 +1,75 @@
+"""Token ids as callers hold them -> what the native decoder takes, or an error that names the culprit."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kizami.errors import InputTypeError, InvalidIdError
+
+NativeIds = npt.NDArray[np.uint32] | list[int]
+_LIMIT = 1 << 32
+
+
+def native_ids(ids: Any, vocab_size: int) -> NativeIds:
+    """A contiguous uint32 array, or a list of ints that the native side checks while it converts.
+
+    Raises:
+        InputTypeError: `ids` is no sequence of integers.
+        InvalidIdError: an id is negative or above 32 bits (ids inside 32 bits are checked later).
+    """
+    if type(ids) is list:
+        return ids
+    if isinstance(ids, (str, bytes, bytearray, dict)):
+        raise InputTypeError(f"ids must be a sequence of ints, not {type(ids).__name__}")
+    if not isinstance(ids, np.ndarray):
+        if not hasattr(ids, "__array__"):
+            if isinstance(ids, Iterable):
+                return list(ids)
+            hint = "; give [id] for one id" if hasattr(ids, "__index__") else ""
+            raise InputTypeError(f"ids must be a sequence of ints, not {type(ids).__name__}{hint}")
+        ids = np.asarray(ids)
+    if ids.ndim != 1:
+        raise InputTypeError(
+            f"ids must have one dimension, not shape {ids.shape}; use decode_batch for rows"
+        )
+    if ids.dtype == np.uint32:
+        return np.ascontiguousarray(ids)
+    if ids.size and ids.dtype.kind not in "iu":
+        raise InputTypeError(f"ids must be integers, not {ids.dtype}")
+    outside = (ids < 0) | (ids >= _LIMIT) if ids.dtype.itemsize > 2 or ids.dtype.kind == "i" else None
+    if outside is not None and outside.any():
+        position = int(outside.argmax())
+        raise invalid_id(int(ids[position]), position, vocab_size)
+    return ids.astype(np.uint32)
+
+
+def invalid_id(id_: int, position: int, vocab_size: int) -> InvalidIdError:
+    """The error for an id outside the vocabulary, worded as the native decoder words it."""
+    return InvalidIdError(
+        f"token id {id_} at position {position} is outside the vocabulary (0 to {vocab_size - 1}); "
+        "decode only ids of this tokenizer",
+        id=id_,
+        position=position,
+        vocab_size=vocab_size,
+    )
+
+
+def explain(ids: list[Any], vocab_size: int) -> Exception:
+    """Why the native side could not convert this list."""
+    for position, item in enumerate(ids):
+        try:
+            if isinstance(item, (bool, np.bool_)):
+                raise TypeError
+            value = operator.index(item)
+        except TypeError:
+            kind = type(item).__name__
+            message = f"id at position {position} must be an int, not {kind}"
+            return InputTypeError(message, position=position)
+        if not 0 <= value < _LIMIT:
+            return invalid_id(value, position, vocab_size)
+    return InputTypeError("ids changed while they were read")

@@ -1,0 +1,258 @@
+"""`load`: from a name, a path or a hub id to a `Tokenizer`.
+
+Nothing is guessed. A directory says by its own `tokenizer_config.json` whose tokenizer it holds; what Kizami
+does not know is refused by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+from kizami import _native
+from kizami._tokenizer import Tokenizer
+from kizami.errors import (
+    InputTypeError,
+    MissingExtraError,
+    SourceNotFoundError,
+    UnknownFormatError,
+    VocabularyError,
+)
+
+__all__ = ["load"]
+
+_RANKS = "tiktoken.model"
+_CONFIG = "tokenizer_config.json"
+_GENERATION = "generation_config.json"
+# Modules of Moonshot's remote code whose class reads a rank file and has 256 control ids behind it.
+_KIMI_MODULES = ("tokenization_kimi", "tokenization_moonshot")
+_KIMI_CONTROLS = 256
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+_lock = threading.Lock()
+_bundled: dict[str, Tokenizer] = {}
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    local_files_only: bool = False,
+) -> Tokenizer:
+    """The tokenizer of a model.
+
+    Args:
+        source: A bundled name ("kimi-k3", "kimi-k2", "kimi-k2.5": offline, in milliseconds); a directory with
+            `tiktoken.model` and `tokenizer_config.json`, or the path of either; or a hub id "org/name" (needs
+            the extra `hub`). Names are tried in this order.
+        revision: Branch, tag or commit of the hub repository.
+        token: Hub access token, as `huggingface_hub` takes it.
+        local_files_only: Use only what the hub cache already holds.
+
+    Raises:
+        SourceNotFoundError: There is no such name, path or repository.
+        UnknownFormatError: The files are there, and say nothing that Kizami can read exactly.
+        VocabularyError: A file is damaged; `.path`, and `.line` where one line is at fault.
+        MissingExtraError: A hub id without the extra `hub`.
+
+    >>> import kizami
+    >>> kizami.load("kimi-k3").vocab_size
+    163840
+    """
+    if isinstance(source, str) and source in _native.bundled_names():
+        return _load_bundled(source)
+    try:
+        path = Path(source)
+    except TypeError:
+        kind = type(source).__name__
+        raise InputTypeError(f"source must be a name or a path, not {kind}") from None
+    if path.is_dir():
+        return _load_directory(path, path.resolve().name)
+    if path.is_file():
+        return _load_file(path)
+    if isinstance(source, str) and _HUB_ID.fullmatch(source):
+        directory = _download(source, revision, token, local_files_only)
+        return _load_directory(directory, source)
+    names = ", ".join(_native.bundled_names())
+    raise SourceNotFoundError(
+        f"no tokenizer {os.fspath(source)!r}: not a bundled name ({names}), "
+        "not a file or directory, not a hub id 'org/name'",
+        source=os.fspath(source),
+    )
+
+
+def _load_bundled(name: str) -> Tokenizer:
+    with _lock:
+        if name not in _bundled:
+            native = _native.Tokenizer.bundled(name)
+            _bundled[name] = Tokenizer(
+                native, name, _native.KIMI_RANK_FILE_SHA256, _native.KIMI_PATTERN
+            )
+        return _bundled[name]
+
+
+def _load_file(path: Path) -> Tokenizer:
+    if path.name in (_RANKS, _CONFIG):
+        return _load_directory(path.parent, path.parent.resolve().name)
+    raise UnknownFormatError(
+        f"{path} is no {_RANKS}; give a directory with {_RANKS} and {_CONFIG}", source=str(path)
+    )
+
+
+def _load_directory(directory: Path, name: str) -> Tokenizer:
+    ranks = directory / _RANKS
+    if not ranks.is_file():
+        found = sorted(p.name for p in directory.iterdir() if p.suffix in (".json", ".model"))
+        raise UnknownFormatError(
+            f"{directory} has no {_RANKS} (it has: {', '.join(found) or 'no .json or .model file'}); "
+            f"Kizami reads directories with {_RANKS} and {_CONFIG}",
+            source=str(directory),
+        )
+    config = _read_json(directory / _CONFIG)
+    if config is None:
+        raise UnknownFormatError(
+            f"{directory} has no {_CONFIG}, which names the control tokens; put the model's file beside {_RANKS}",
+            source=str(directory),
+        )
+    _check_kimi(config, directory)
+    data = ranks.read_bytes()
+    ordinary = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    controls = _control_tokens(config, ordinary, directory / _CONFIG)
+    eos_ids = _eos_ids(directory, config, controls)
+    return _build(name, data, controls, eos_ids, str(ranks))
+
+
+def _check_kimi(config: dict[str, Any], directory: Path) -> None:
+    auto_map = config.get("auto_map")
+    entry = auto_map.get("AutoTokenizer") if isinstance(auto_map, dict) else None
+    slow = entry[0] if isinstance(entry, list) and entry else entry
+    # Repositories may point to another one's code: "org/name--module.Class".
+    module = str(slow).rpartition("--")[2].partition(".")[0]
+    if module not in _KIMI_MODULES:
+        stated = slow or config.get("tokenizer_class") or "nothing"
+        raise UnknownFormatError(
+            f"{directory / _CONFIG} names {stated} as its tokenizer; the split pattern of a {_RANKS} is known "
+            f"only for {' and '.join(_KIMI_MODULES)}, and Kizami does not guess one",
+            source=str(directory),
+        )
+
+
+def _control_tokens(
+    config: dict[str, Any], first: int, path: Path
+) -> list[tuple[int, str, bool]]:
+    """The 256 control tokens: named by `added_tokens_decoder`, the rest by their number."""
+    tokens = {
+        id_: (id_, f"<|reserved_token_{id_}|>", False) for id_ in range(first, first + _KIMI_CONTROLS)
+    }
+    listed = config.get("added_tokens_decoder", {})
+    if not isinstance(listed, dict):
+        raise VocabularyError(f"{path}: added_tokens_decoder must be an object", path=str(path))
+    for key, entry in listed.items():
+        content = entry.get("content") if isinstance(entry, dict) else None
+        if not key.isdecimal() or int(key) not in tokens or not isinstance(content, str):
+            raise VocabularyError(
+                f"{path}: added_tokens_decoder[{key!r}] is no control token; ids must be from {first} to "
+                f"{first + _KIMI_CONTROLS - 1}, with a text as content",
+                path=str(path),
+            )
+        tokens[int(key)] = (int(key), content, bool(entry.get("special", False)))
+    return list(tokens.values())
+
+
+def _eos_ids(
+    directory: Path, config: dict[str, Any], controls: list[tuple[int, str, bool]]
+) -> list[int]:
+    generation = _read_json(directory / _GENERATION) or {}
+    stated = generation.get("eos_token_id")
+    ids = stated if isinstance(stated, list) else [stated]
+    if stated is not None and all(type(id_) is int and 0 <= id_ < 1 << 32 for id_ in ids):
+        return ids
+    name = config.get("eos_token")
+    name = name.get("content") if isinstance(name, dict) else name
+    return [id_ for id_, text, _ in controls if text == name]
+
+
+def _build(
+    name: str, data: bytes, controls: list[tuple[int, str, bool]], eos_ids: list[int], path: str
+) -> Tokenizer:
+    fingerprint = hashlib.sha256(data).hexdigest()
+    try:
+        if fingerprint == _native.KIMI_RANK_FILE_SHA256:
+            # The very file that is bundled: share its tables.
+            shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
+            native = shared.with_control_tokens(controls, eos_ids)
+        else:
+            native = _native.Tokenizer.from_rank_file(
+                data, controls, _native.KIMI_PATTERN, eos_ids
+            )
+    except VocabularyError as error:
+        line = getattr(error, "line", 0)
+        raise VocabularyError(f"{path}: {error}", path=path, line=line) from None
+    return Tokenizer(native, name, fingerprint, _native.KIMI_PATTERN)
+
+
+def unpickle(
+    name: str,
+    fingerprint: str,
+    pattern: str,
+    controls: list[tuple[int, str, bool]],
+    eos_ids: list[int],
+    ranks: bytes | None,
+) -> Tokenizer:
+    """Rebuilds a pickled tokenizer: by name if it is bundled here, else from what the pickle carries."""
+    if ranks is None and name in _native.bundled_names():
+        bundled = _load_bundled(name)
+        if bundled._native.control_tokens() == controls:
+            return bundled
+    if ranks is None:
+        if fingerprint != _native.KIMI_RANK_FILE_SHA256:
+            raise VocabularyError("this build of kizami lacks the vocabulary of the pickled tokenizer")
+        shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
+        return Tokenizer(shared.with_control_tokens(controls, eos_ids), name, fingerprint, pattern)
+    native = _native.Tokenizer.from_rank_file(ranks, controls, pattern, eos_ids)
+    return Tokenizer(native, name, fingerprint, pattern)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise VocabularyError(f"{path} is no JSON: {error}", path=str(path)) from None
+    if not isinstance(value, dict):
+        raise VocabularyError(f"{path} must hold a JSON object", path=str(path))
+    return value
+
+
+def _download(
+    repo: str, revision: str | None, token: str | bool | None, local_files_only: bool
+) -> Path:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise MissingExtraError(
+            f"{repo!r} is a hub id, and loading from the hub needs huggingface_hub: pip install 'kizami[hub]'; "
+            "or download the repository and give its path",
+            extra="hub",
+        ) from None
+    try:
+        directory = huggingface_hub.snapshot_download(
+            repo,
+            revision=revision,
+            token=token,
+            local_files_only=local_files_only,
+            allow_patterns=[_RANKS, _CONFIG, _GENERATION, "tokenizer.json"],
+        )
+    except (OSError, ValueError) as error:
+        where = "the local hub cache" if local_files_only else "the hub"
+        raise SourceNotFoundError(
+            f"{repo!r} could not be had from {where}: {error}", source=repo
+        ) from error
+    return Path(directory)

@@ -1,0 +1,402 @@
+"""`Tokenizer`: the public face of the native engine.
+
+Defaults, documentation and conversions that need no speed are here; all work on text and ids is one
+native call. Instances are immutable, so copies are the object itself and threads share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from kizami import _native
+from kizami._batch import Batch
+from kizami._ids import explain, invalid_id, native_ids
+from kizami.errors import InputTypeError, UnknownFormatError
+from kizami.segments import Segment
+
+__all__ = ["Tokenizer"]
+
+Ids = npt.NDArray[np.uint32]
+
+
+class Tokenizer:
+    """Turns text into token ids and back, exactly as one model's own tokenizer does.
+
+    Get one from `kizami.load`. It is immutable: share it between threads, forked and spawned processes;
+    `copy` and `deepcopy` give the object itself, and equal tokenizers (same vocabulary, control tokens and
+    split) compare equal.
+
+    >>> import kizami
+    >>> tokenizer = kizami.load("kimi-k3")
+    >>> tokenizer
+    Tokenizer('kimi-k3', vocab_size=163840)
+    >>> tokenizer.encode("Hello, world")
+    array([19180,    11,  2695], dtype=uint32)
+    """
+
+    __slots__ = ("__weakref__", "_controls", "_fingerprint", "_name", "_native", "_source")
+
+    def __init__(self, native: _native.Tokenizer, name: str, fingerprint: str, pattern: str) -> None:
+        """Not for callers: use `kizami.load`.
+
+        `fingerprint` is the SHA-256 of the rank file, `pattern` the split pattern.
+        """
+        self._native = native
+        self._name = name
+        self._controls = MappingProxyType({text: id_ for id_, text, _ in native.control_tokens()})
+        self._fingerprint = (fingerprint, pattern, tuple(native.control_tokens()))
+        self._source = (fingerprint, pattern)
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """The name that it was loaded by: a bundled name, a hub id, or the name of the directory."""
+        return self._name
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below this."""
+        return self._native.vocab_size
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]:
+        """Names of the control tokens and their ids; read-only.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").control_tokens["<|open|>"]
+        163587
+        """
+        return self._controls
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """Ids that end a reply of the model."""
+        return tuple(self._native.eos_ids)
+
+    # Text to ids
+
+    def encode(
+        self, text: str, *, allow_special: bool = False, legacy_chunks: bool = True
+    ) -> Ids:
+        """The ids of one text.
+
+        Args:
+            text: Any `str`. A lone surrogate counts as U+FFFD, as in the published path.
+            allow_special: True: names of control tokens in `text` become their ids. The default, False,
+                is right for all text that you did not write yourself: it never gives a control id.
+            legacy_chunks: Make the cuts that the published path makes in long text (slices of 400,000
+                code points, runs of 25,000). False gives other ids than the model's own
+                tokenizer for such texts.
+
+        Returns:
+            Shape (n,), uint32, C-contiguous, writable, owning its data. PyTorch wants
+            `torch.from_numpy(ids.astype("int64"))`, or `ids.view("int32")` without a copy.
+
+        Raises:
+            InputTypeError: `text` is not `str`.
+
+        Cost: linear in the text; the interpreter lock is released above a few KB, and large
+        texts use up to `kizami.get_num_threads()` threads.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> tokenizer.encode("<|open|>").tolist()
+        [27, 91, 5131, 91, 29]
+        >>> tokenizer.encode("<|open|>", allow_special=True).tolist()
+        [163587]
+        """
+        return self._native.encode(text, _flag(allow_special, "allow_special"), _flag(legacy_chunks, "legacy_chunks"))
+
+    def encode_segments(
+        self, segments: Iterable[Segment | tuple[str, bool]], *, legacy_chunks: bool = True
+    ) -> Ids:
+        """The ids of a prompt made of trusted and untrusted segments.
+
+        Each segment is encoded alone: nothing merges across a border, and the text of a segment without
+        `allow_special` never gives a control id, whatever it spells.
+
+        Args:
+            segments: In order: `Segment`s, `(text, allow_special)` pairs (tuples or lists), or objects with these two
+                attributes. `allow_special` is a bool, or 0 or 1.
+            legacy_chunks: See `encode`. Cuts never run across segments.
+
+        Returns:
+            As `encode`: the concatenation of the ids of each segment.
+
+        Raises:
+            InputTypeError: A segment is malformed; `.segment` is its index.
+
+        Cost: one native call; linear in the text, as `encode`.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> tokenizer.encode_segments([("<|open|>", True), ("<|open|>", False)]).tolist()
+        [163587, 27, 91, 5131, 91, 29]
+        """
+        return self._native.encode_segments(segments, _flag(legacy_chunks, "legacy_chunks"))
+
+    def encode_batch(self, texts: Iterable[str], *, allow_special: bool = False) -> Batch:
+        """The ids of many texts: one native call, one array, all allowed threads.
+
+        Args:
+            texts: Any iterable of `str`.
+            allow_special: As in `encode`, for all texts.
+
+        Raises:
+            InputTypeError: A text is not `str`; `.position` is its index.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").encode_batch(["one", "two words"]).tolist()
+        [[690], [21600, 6187]]
+        """
+        return Batch(*self._native.encode_batch(texts, _flag(allow_special, "allow_special")))
+
+    def count(self, text: str, *, allow_special: bool = False) -> int:
+        """`len(encode(text))`, without building the ids. Arguments and errors as in `encode`.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").count("Hello, world")
+        3
+        """
+        return self._native.count(text, _flag(allow_special, "allow_special"))
+
+    def count_segments(self, segments: Iterable[Segment | tuple[str, bool]]) -> int:
+        """`len(encode_segments(segments))`, without building the ids.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").count_segments([("<|open|>", True), ("message", False)])
+        2
+        """
+        return self._native.count_segments(segments)
+
+    # Conversations
+
+    def render_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        thinking: bool = True,
+        thinking_effort: str | None = "max",
+        tool_choice: Any = None,
+        response_format: Any = None,
+        response_schema: Any = None,
+        image_prompts: Sequence[str] | None = None,
+        developer_as_system: bool = False,
+    ) -> list[Segment]:
+        """The prompt of a conversation as typed segments, as the model's own template writes it.
+
+        Only what the template itself writes can be trusted text; content of messages and tools never is.
+
+        Args:
+            messages: OpenAI-style messages. They are not changed.
+            tools: JSON schemas of the tools.
+            add_generation_prompt: End with the opening of the assistant's reply.
+            thinking: Leave room for reasoning; False leaves out the reasoning of earlier turns too.
+            thinking_effort: "low", "high", "max", or None to say nothing.
+            tool_choice: "required" or "none" add an instruction; all else adds nothing.
+            response_format: `{"type": "json_object"}` or `{"type": "json_schema", ...}`.
+            response_schema: A JSON schema that takes the place of the one in `response_format`.
+            image_prompts: One trusted prompt an image, in order.
+            developer_as_system: Render messages of the role `developer` as system messages. The model's own
+                template leaves them out, and so does the default, with a `ChatWarning`.
+
+        Raises:
+            ChatValueError, ChatTypeError, ChatKeyError: A message or an option cannot be rendered;
+                `.message_index` names the message.
+            UnknownFormatError: No renderer is known for this model.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> segments = tokenizer.render_chat([{"role": "user", "content": "Hi <|sep|>"}])
+        >>> [s for s in segments if "Hi" in s.text]
+        [Segment(text='Hi <|sep|>', allow_special=False)]
+        """
+        from kizami.chat import renderer_for
+
+        render = renderer_for(self._controls)
+        if render is None:
+            raise UnknownFormatError(
+                f"no chat renderer is known for {self._name!r}; render the conversation "
+                "to segments yourself and call encode_segments",
+                source=self._name,
+            )
+        return render(
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            thinking=thinking,
+            thinking_effort=thinking_effort,
+            tool_choice=tool_choice,
+            response_format=response_format,
+            response_schema=response_schema,
+            image_prompts=image_prompts,
+            developer_as_system=developer_as_system,
+        )
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Ids:
+        """`encode_segments(render_chat(messages, **options))`.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> messages = [{"role": "user", "content": "Hi"}]
+        >>> len(tokenizer.encode_chat(messages)) == tokenizer.count_chat(messages)
+        True
+        """
+        return self._native.encode_segments(self.render_chat(messages, **options), True)
+
+    def count_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> int:
+        """`len(encode_chat(messages, **options))`, without building the ids."""
+        return self._native.count_segments(self.render_chat(messages, **options))
+
+    # Ids to text
+
+    def decode(
+        self, ids: Iterable[SupportsIndex] | Ids, *, skip_special: bool = False, errors: str = "replace"
+    ) -> str:
+        """The text of `ids`.
+
+        Args:
+            ids: A sequence of ints, or a one-dimensional integer array.
+            skip_special: Leave out the control tokens that the vocabulary flags as special (for K3, not
+                `<|open|>`, `<|close|>` and `<|sep|>`, which parsers of replies need).
+            errors: What to do with bytes that are no UTF-8, as in `bytes.decode`.
+
+        Raises:
+            InvalidIdError: An id is outside the vocabulary; `.id`, `.position`.
+            InputTypeError: `ids` are no integers.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> tokenizer.decode(tokenizer.encode("naïve 🎉"))
+        'naïve 🎉'
+        """
+        if not isinstance(errors, str):
+            raise InputTypeError(f"errors must be str, not {type(errors).__name__}")
+        converted = native_ids(ids, self.vocab_size)
+        try:
+            return self._native.decode(converted, _flag(skip_special, "skip_special"), errors)
+        except (TypeError, OverflowError) as error:
+            raise self._diagnose(converted, error) from None
+
+    def decode_bytes(self, ids: Iterable[SupportsIndex] | Ids) -> bytes:
+        """The concatenated bytes of `ids`, exactly. Arguments and errors as in `decode`.
+
+        Law: `decode_bytes(encode(text)) == text.encode()` for every text without surrogates.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").decode_bytes([19180, 11])
+        b'Hello,'
+        """
+        converted = native_ids(ids, self.vocab_size)
+        try:
+            return self._native.decode_bytes(converted, False)
+        except (TypeError, OverflowError) as error:
+            raise self._diagnose(converted, error) from None
+
+    def _diagnose(self, ids: Any, error: Exception) -> Exception:
+        return explain(ids, self.vocab_size) if isinstance(ids, list) else error
+
+    def decode_batch(
+        self, batch: Iterable[Iterable[SupportsIndex] | Ids], *, skip_special: bool = False, errors: str = "replace"
+    ) -> list[str]:
+        """`decode` of each; a `Batch` is taken too.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> tokenizer.decode_batch(tokenizer.encode_batch(["one", "two words"]))
+        ['one', 'two words']
+        """
+        return [self.decode(ids, skip_special=skip_special, errors=errors) for ids in batch]
+
+    # The vocabulary
+
+    def token_bytes(self, id: SupportsIndex) -> bytes:
+        """The bytes of one token; of a control token, its name.
+
+        Raises:
+            InvalidIdError: `id` is outside the vocabulary.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").token_bytes(2695)
+        b' world'
+        """
+        ids = native_ids([id], self.vocab_size)
+        try:
+            found = self._native.token_bytes(ids[0])
+        except (TypeError, OverflowError) as error:
+            raise self._diagnose(ids, error) from None
+        if found is None:
+            raise invalid_id(int(ids[0]), 0, self.vocab_size)
+        return found
+
+    def token_id(self, token: bytes | str) -> int | None:
+        """The id of the token with exactly these bytes (a `str` as UTF-8), or the control token of that name; else None.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> tokenizer.token_id(" world"), tokenizer.token_id("[PAD]"), tokenizer.token_id("no token")
+        (2695, 163839, None)
+        """
+        if isinstance(token, str):
+            token = token.encode("utf-8", "surrogatepass")
+        elif not isinstance(token, (bytes, bytearray)):
+            raise InputTypeError(f"token must be bytes or str, not {type(token).__name__}")
+        return self._native.token_id(bytes(token))
+
+    def tokens(self) -> Iterator[tuple[int, bytes]]:
+        """All tokens as (id, bytes), in id order, control tokens last.
+
+        >>> import kizami
+        >>> next(kizami.load("kimi-k3").tokens())
+        (0, b'!')
+        """
+        for id_ in range(self.vocab_size):
+            token = self._native.token_bytes(id_)
+            if token is not None:
+                yield id_, token
+
+    # As a Python object
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self._name!r}, vocab_size={self.vocab_size})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self._native is other._native or self._fingerprint == other._fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self._fingerprint)
+
+    def __copy__(self) -> Tokenizer:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from kizami._load import unpickle
+
+        fingerprint, pattern = self._source
+        shared = fingerprint == _native.KIMI_RANK_FILE_SHA256
+        # A bundled rank file is not carried along: the wheel on the other side has it.
+        ranks = None if shared else self._native.rank_file()
+        controls = self._native.control_tokens()
+        return unpickle, (self._name, fingerprint, pattern, controls, self._native.eos_ids, ranks)
+
+
+def _flag(value: bool, name: str) -> bool:
+    """Only real booleans say whether text is trusted: `"false"` must not."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise InputTypeError(f"{name} must be True or False, not {value!r}")
