@@ -1,4 +1,4 @@
-"""Token ids as callers hold them -> what the native decoder takes, or an error that names the culprit."""
+"""Token ids as callers hold them -> what the native decoder takes, or a precise error."""
 
 from __future__ import annotations
 
@@ -41,11 +41,14 @@ def native_ids(ids: Any, vocab_size: int) -> NativeIds:
         return np.ascontiguousarray(ids)
     if ids.size and ids.dtype.kind not in "iu":
         raise InputTypeError(f"ids must be integers, not {ids.dtype}")
-    outside = (ids < 0) | (ids >= _LIMIT) if ids.dtype.itemsize > 2 or ids.dtype.kind == "i" else None
+    outside = (
+        (ids < 0) | (ids >= _LIMIT) if ids.dtype.itemsize > 2 or ids.dtype.kind == "i" else None
+    )
     if outside is not None and outside.any():
         position = int(outside.argmax())
         raise invalid_id(int(ids[position]), position, vocab_size)
-    return ids.astype(np.uint32)
+    converted: NativeIds = ids.astype(np.uint32)
+    return converted
 
 
 def invalid_id(id_: int, position: int, vocab_size: int) -> InvalidIdError:

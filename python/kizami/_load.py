@@ -1,7 +1,7 @@
 """`load`: from a name, a path or a hub id to a `Tokenizer`.
 
-Nothing is guessed. A directory says by its own `tokenizer_config.json` whose tokenizer it holds; what Kizami
-does not know is refused by name.
+Nothing is guessed. A directory says by its own `tokenizer_config.json` whose tokenizer it holds;
+what Kizami does not know is refused by name.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def load(
     """The tokenizer of a model.
 
     Args:
-        source: A bundled name ("kimi-k3", "kimi-k2", "kimi-k2.5": offline, in milliseconds); a directory with
-            `tiktoken.model` and `tokenizer_config.json`, or the path of either; or a hub id "org/name" (needs
-            the extra `hub`). Names are tried in this order.
+        source: A bundled name ("kimi-k3", "kimi-k2", "kimi-k2.5": offline, in milliseconds); a
+            directory with `tiktoken.model` and `tokenizer_config.json`, or the path of either; or a
+            hub id "org/name" (needs the extra `hub`). Names are tried in this order.
         revision: Branch, tag or commit of the hub repository.
         token: Hub access token, as `huggingface_hub` takes it.
         local_files_only: Use only what the hub cache already holds.
@@ -110,14 +110,16 @@ def _load_directory(directory: Path, name: str) -> Tokenizer:
     if not ranks.is_file():
         found = sorted(p.name for p in directory.iterdir() if p.suffix in (".json", ".model"))
         raise UnknownFormatError(
-            f"{directory} has no {_RANKS} (it has: {', '.join(found) or 'no .json or .model file'}); "
+            f"{directory} has no {_RANKS} "
+            f"(it has: {', '.join(found) or 'no .json or .model file'}); "
             f"Kizami reads directories with {_RANKS} and {_CONFIG}",
             source=str(directory),
         )
     config = _read_json(directory / _CONFIG)
     if config is None:
         raise UnknownFormatError(
-            f"{directory} has no {_CONFIG}, which names the control tokens; put the model's file beside {_RANKS}",
+            f"{directory} has no {_CONFIG}, which names the control tokens; "
+            f"put the model's file beside {_RANKS}",
             source=str(directory),
         )
     _check_kimi(config, directory)
@@ -137,18 +139,18 @@ def _check_kimi(config: dict[str, Any], directory: Path) -> None:
     if module not in _KIMI_MODULES:
         stated = slow or config.get("tokenizer_class") or "nothing"
         raise UnknownFormatError(
-            f"{directory / _CONFIG} names {stated} as its tokenizer; the split pattern of a {_RANKS} is known "
-            f"only for {' and '.join(_KIMI_MODULES)}, and Kizami does not guess one",
+            f"{directory / _CONFIG} names {stated} as its tokenizer; "
+            f"the split pattern of a {_RANKS} is known only for "
+            f"{' and '.join(_KIMI_MODULES)}, and Kizami does not guess one",
             source=str(directory),
         )
 
 
-def _control_tokens(
-    config: dict[str, Any], first: int, path: Path
-) -> list[tuple[int, str, bool]]:
+def _control_tokens(config: dict[str, Any], first: int, path: Path) -> list[tuple[int, str, bool]]:
     """The 256 control tokens: named by `added_tokens_decoder`, the rest by their number."""
     tokens = {
-        id_: (id_, f"<|reserved_token_{id_}|>", False) for id_ in range(first, first + _KIMI_CONTROLS)
+        id_: (id_, f"<|reserved_token_{id_}|>", False)
+        for id_ in range(first, first + _KIMI_CONTROLS)
     }
     listed = config.get("added_tokens_decoder", {})
     if not isinstance(listed, dict):
@@ -157,8 +159,8 @@ def _control_tokens(
         content = entry.get("content") if isinstance(entry, dict) else None
         if not key.isdecimal() or int(key) not in tokens or not isinstance(content, str):
             raise VocabularyError(
-                f"{path}: added_tokens_decoder[{key!r}] is no control token; ids must be from {first} to "
-                f"{first + _KIMI_CONTROLS - 1}, with a text as content",
+                f"{path}: added_tokens_decoder[{key!r}] is no control token; "
+                f"ids must be from {first} to {first + _KIMI_CONTROLS - 1}, with a text as content",
                 path=str(path),
             )
         tokens[int(key)] = (int(key), content, bool(entry.get("special", False)))
@@ -171,8 +173,9 @@ def _eos_ids(
     generation = _read_json(directory / _GENERATION) or {}
     stated = generation.get("eos_token_id")
     ids = stated if isinstance(stated, list) else [stated]
-    if stated is not None and all(type(id_) is int and 0 <= id_ < 1 << 32 for id_ in ids):
-        return ids
+    known = [id_ for id_ in ids if type(id_) is int and 0 <= id_ < 1 << 32]
+    if known:
+        return known
     name = config.get("eos_token")
     name = name.get("content") if isinstance(name, dict) else name
     return [id_ for id_, text, _ in controls if text == name]
@@ -188,9 +191,7 @@ def _build(
             shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
             native = shared.with_control_tokens(controls, eos_ids)
         else:
-            native = _native.Tokenizer.from_rank_file(
-                data, controls, _native.KIMI_PATTERN, eos_ids
-            )
+            native = _native.Tokenizer.from_rank_file(data, controls, _native.KIMI_PATTERN, eos_ids)
     except VocabularyError as error:
         line = getattr(error, "line", 0)
         raise VocabularyError(f"{path}: {error}", path=path, line=line) from None
@@ -205,14 +206,16 @@ def unpickle(
     eos_ids: list[int],
     ranks: bytes | None,
 ) -> Tokenizer:
-    """Rebuilds a pickled tokenizer: by name if it is bundled here, else from what the pickle carries."""
+    """Rebuilds a pickled tokenizer: by name if it is bundled here, else from the pickle."""
     if ranks is None and name in _native.bundled_names():
         bundled = _load_bundled(name)
         if bundled._native.control_tokens() == controls:
             return bundled
     if ranks is None:
         if fingerprint != _native.KIMI_RANK_FILE_SHA256:
-            raise VocabularyError("this build of kizami lacks the vocabulary of the pickled tokenizer")
+            raise VocabularyError(
+                "this build of kizami lacks the vocabulary of the pickled tokenizer"
+            )
         shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
         return Tokenizer(shared.with_control_tokens(controls, eos_ids), name, fingerprint, pattern)
     native = _native.Tokenizer.from_rank_file(ranks, controls, pattern, eos_ids)
@@ -238,8 +241,8 @@ def _download(
         import huggingface_hub
     except ImportError:
         raise MissingExtraError(
-            f"{repo!r} is a hub id, and loading from the hub needs huggingface_hub: pip install 'kizami[hub]'; "
-            "or download the repository and give its path",
+            f"{repo!r} is a hub id, and loading from the hub needs huggingface_hub: "
+            "pip install 'kizami[hub]'; or download the repository and give its path",
             extra="hub",
         ) from None
     try:

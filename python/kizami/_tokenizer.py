@@ -27,9 +27,9 @@ Ids = npt.NDArray[np.uint32]
 class Tokenizer:
     """Turns text into token ids and back, exactly as one model's own tokenizer does.
 
-    Get one from `kizami.load`. It is immutable: share it between threads, forked and spawned processes;
-    `copy` and `deepcopy` give the object itself, and equal tokenizers (same vocabulary, control tokens and
-    split) compare equal.
+    Get one from `kizami.load`. It is immutable: share it between threads, forked and spawned
+    processes; `copy` and `deepcopy` give the object itself, and equal tokenizers (same vocabulary,
+    control tokens and split) compare equal.
 
     >>> import kizami
     >>> tokenizer = kizami.load("kimi-k3")
@@ -41,7 +41,9 @@ class Tokenizer:
 
     __slots__ = ("__weakref__", "_controls", "_fingerprint", "_name", "_native", "_source")
 
-    def __init__(self, native: _native.Tokenizer, name: str, fingerprint: str, pattern: str) -> None:
+    def __init__(
+        self, native: _native.Tokenizer, name: str, fingerprint: str, pattern: str
+    ) -> None:
         """Not for callers: use `kizami.load`.
 
         `fingerprint` is the SHA-256 of the rank file, `pattern` the split pattern.
@@ -56,7 +58,7 @@ class Tokenizer:
 
     @property
     def name(self) -> str:
-        """The name that it was loaded by: a bundled name, a hub id, or the name of the directory."""
+        """What it was loaded by: a bundled name, a hub id, or the name of the directory."""
         return self._name
 
     @property
@@ -81,17 +83,16 @@ class Tokenizer:
 
     # Text to ids
 
-    def encode(
-        self, text: str, *, allow_special: bool = False, legacy_chunks: bool = True
-    ) -> Ids:
+    def encode(self, text: str, *, allow_special: bool = False, legacy_chunks: bool = True) -> Ids:
         """The ids of one text.
 
         Args:
             text: Any `str`. A lone surrogate counts as U+FFFD, as in the published path.
-            allow_special: True: names of control tokens in `text` become their ids. The default, False,
-                is right for all text that you did not write yourself: it never gives a control id.
-            legacy_chunks: Make the cuts that the published path makes in long text (slices of 400,000
-                code points, runs of 25,000). False gives other ids than the model's own
+            allow_special: True: names of control tokens in `text` become their ids. The default,
+                False, is right for all text that you did not write yourself: it never gives a
+                control id.
+            legacy_chunks: Make the cuts that the published path makes in long text (slices of
+                400,000 code points, runs of 25,000). False gives other ids than the model's own
                 tokenizer for such texts.
 
         Returns:
@@ -107,23 +108,25 @@ class Tokenizer:
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
         >>> tokenizer.encode("<|open|>").tolist()
-        [27, 91, 5131, 91, 29]
+        [27, 91, 4454, 91, 29]
         >>> tokenizer.encode("<|open|>", allow_special=True).tolist()
         [163587]
         """
-        return self._native.encode(text, _flag(allow_special, "allow_special"), _flag(legacy_chunks, "legacy_chunks"))
+        return self._native.encode(
+            text, _flag(allow_special, "allow_special"), _flag(legacy_chunks, "legacy_chunks")
+        )
 
     def encode_segments(
         self, segments: Iterable[Segment | tuple[str, bool]], *, legacy_chunks: bool = True
     ) -> Ids:
         """The ids of a prompt made of trusted and untrusted segments.
 
-        Each segment is encoded alone: nothing merges across a border, and the text of a segment without
-        `allow_special` never gives a control id, whatever it spells.
+        Each segment is encoded alone: nothing merges across a border, and the text of a segment
+        without `allow_special` never gives a control id, whatever it spells.
 
         Args:
-            segments: In order: `Segment`s, `(text, allow_special)` pairs (tuples or lists), or objects with these two
-                attributes. `allow_special` is a bool, or 0 or 1.
+            segments: In order: `Segment`s, `(text, allow_special)` pairs (tuples or lists), or
+                objects with these two attributes. `allow_special` is a bool, or 0 or 1.
             legacy_chunks: See `encode`. Cuts never run across segments.
 
         Returns:
@@ -137,7 +140,7 @@ class Tokenizer:
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
         >>> tokenizer.encode_segments([("<|open|>", True), ("<|open|>", False)]).tolist()
-        [163587, 27, 91, 5131, 91, 29]
+        [163587, 27, 91, 4454, 91, 29]
         """
         return self._native.encode_segments(segments, _flag(legacy_chunks, "legacy_chunks"))
 
@@ -153,7 +156,7 @@ class Tokenizer:
 
         >>> import kizami
         >>> kizami.load("kimi-k3").encode_batch(["one", "two words"]).tolist()
-        [[690], [21600, 6187]]
+        [[787], [35558, 7030]]
         """
         return Batch(*self._native.encode_batch(texts, _flag(allow_special, "allow_special")))
 
@@ -193,7 +196,7 @@ class Tokenizer:
     ) -> list[Segment]:
         """The prompt of a conversation as typed segments, as the model's own template writes it.
 
-        Only what the template itself writes can be trusted text; content of messages and tools never is.
+        Only what the template itself writes is trusted; content of messages and tools never is.
 
         Args:
             messages: OpenAI-style messages. They are not changed.
@@ -205,8 +208,8 @@ class Tokenizer:
             response_format: `{"type": "json_object"}` or `{"type": "json_schema", ...}`.
             response_schema: A JSON schema that takes the place of the one in `response_format`.
             image_prompts: One trusted prompt an image, in order.
-            developer_as_system: Render messages of the role `developer` as system messages. The model's own
-                template leaves them out, and so does the default, with a `ChatWarning`.
+            developer_as_system: Render messages of the role `developer` as system messages. The
+                model's own template leaves them out, and so does the default, with a `ChatWarning`.
 
         Raises:
             ChatValueError, ChatTypeError, ChatKeyError: A message or an option cannot be rendered;
@@ -259,14 +262,18 @@ class Tokenizer:
     # Ids to text
 
     def decode(
-        self, ids: Iterable[SupportsIndex] | Ids, *, skip_special: bool = False, errors: str = "replace"
+        self,
+        ids: Iterable[SupportsIndex] | Ids,
+        *,
+        skip_special: bool = False,
+        errors: str = "replace",
     ) -> str:
         """The text of `ids`.
 
         Args:
             ids: A sequence of ints, or a one-dimensional integer array.
-            skip_special: Leave out the control tokens that the vocabulary flags as special (for K3, not
-                `<|open|>`, `<|close|>` and `<|sep|>`, which parsers of replies need).
+            skip_special: Leave out the control tokens that the vocabulary flags as special (for
+                K3, not `<|open|>`, `<|close|>` and `<|sep|>`, which parsers of replies need).
             errors: What to do with bytes that are no UTF-8, as in `bytes.decode`.
 
         Raises:
@@ -305,7 +312,11 @@ class Tokenizer:
         return explain(ids, self.vocab_size) if isinstance(ids, list) else error
 
     def decode_batch(
-        self, batch: Iterable[Iterable[SupportsIndex] | Ids], *, skip_special: bool = False, errors: str = "replace"
+        self,
+        batch: Iterable[Iterable[SupportsIndex] | Ids],
+        *,
+        skip_special: bool = False,
+        errors: str = "replace",
     ) -> list[str]:
         """`decode` of each; a `Batch` is taken too.
 
@@ -338,12 +349,14 @@ class Tokenizer:
         return found
 
     def token_id(self, token: bytes | str) -> int | None:
-        """The id of the token with exactly these bytes (a `str` as UTF-8), or the control token of that name; else None.
+        """The id of the token with exactly these bytes, or the control token of that name, or None.
+
+        A `str` stands for its UTF-8 bytes.
 
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
-        >>> tokenizer.token_id(" world"), tokenizer.token_id("[PAD]"), tokenizer.token_id("no token")
-        (2695, 163839, None)
+        >>> [tokenizer.token_id(token) for token in (" world", b"[PAD]", "no token")]
+        [2695, 163839, None]
         """
         if isinstance(token, str):
             token = token.encode("utf-8", "surrogatepass")

@@ -64,9 +64,8 @@ fn main() {
          /// The Unicode version of the tables.\n\
          pub const UNICODE_VERSION: &str = \"16.0.0\";\n\n",
     );
-    let row = |values: &[String]| {
-        values.chunks(32).map(|line| format!("    {},\n", line.join(","))).collect::<String>()
-    };
+    let row =
+        |values: &[String]| values.chunks(32).map(|line| format!("    {},\n", line.join(","))).collect::<String>();
     let indices: Vec<String> = block_of.iter().map(ToString::to_string).collect();
     writeln!(
         out,

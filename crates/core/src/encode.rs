@@ -165,15 +165,20 @@ impl<'a> Request<'a> {
     }
 
     /// Calls `each` for every job in order. Long text is parted if `part`.
-    fn for_each_job(&'a self, tokenizer: &Tokenizer, part: bool, mut each: impl FnMut(Job<'a>) -> Result<(), Error>) -> Result<(), Error> {
+    fn for_each_job(
+        &'a self,
+        tokenizer: &Tokenizer,
+        part: bool,
+        mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         for (segment, given) in self.segments.iter().enumerate() {
             let text = self.text(segment);
             let mut job = |work| each(Job { segment, text, work });
             let mut start = 0;
             for &end in self.cuts[segment].iter().chain([&text.len()]) {
                 let mut at = start;
-                while given.allow_special {
-                    let Some((from, to, id)) = tokenizer.controls.find(text, at, end) else { break };
+                let find = |at| if given.allow_special { tokenizer.controls.find(text, at, end) } else { None };
+                while let Some((from, to, id)) = find(at) {
                     text_jobs(&tokenizer.pattern, text, at, from, part, &mut job)?;
                     job(Work::Control(id, to - from))?;
                     at = to;
@@ -200,7 +205,8 @@ fn text_jobs(
         let from = start + JOB_BYTES;
         let boundary = (from..from + BOUNDARY_SEARCH).find(|&at| pattern.is_hard_boundary(stretch, at));
         // Without one nearby, go on to the next place: the job only gets longer.
-        let Some(at) = boundary.or_else(|| (from + BOUNDARY_SEARCH..end).find(|&at| pattern.is_hard_boundary(stretch, at)))
+        let Some(at) =
+            boundary.or_else(|| (from + BOUNDARY_SEARCH..end).find(|&at| pattern.is_hard_boundary(stretch, at)))
         else {
             break;
         };
@@ -217,7 +223,9 @@ fn run(tokenizer: &Tokenizer, worker: &mut Worker, job: &Job<'_>, sink: &mut imp
             sink.push(id);
             Ok(())
         }
-        Work::Text(start, end) => encode_text(&tokenizer.tables, &tokenizer.pattern, &job.text[..end], start, worker, sink),
+        Work::Text(start, end) => {
+            encode_text(&tokenizer.tables, &tokenizer.pattern, &job.text[..end], start, worker, sink)
+        }
     }
 }
 

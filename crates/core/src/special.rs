@@ -67,7 +67,8 @@ impl Controls {
         let matcher = if tokens.is_empty() {
             None
         } else {
-            let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(tokens.iter().map(|t| &t.name));
+            let built =
+                AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(tokens.iter().map(|t| &t.name));
             Some(built.map_err(|e| Error::Vocabulary { line: 0, reason: format!("control tokens: {e}") })?)
         };
         Ok(Controls { tokens, by_name, by_id, first, matcher })

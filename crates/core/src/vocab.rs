@@ -50,12 +50,16 @@ impl Vocab {
     }
 
     pub(crate) fn from_tables(bytes: Table<u8>, offsets: Table<u32>) -> Result<Self, Error> {
-        let ordered = offsets.windows(2).all(|w| w[0] < w[1]);
-        let ends = offsets.first() == Some(&0) && offsets.last().map(|&o| ix(o)) == Some(bytes.len());
-        if !ordered || !ends {
-            return Err(Error::Image("token offsets do not fit the token bytes".into()));
+        if offsets.is_empty() || offsets.len() > MAX_TOKENS + 1 {
+            return Err(Error::Image("the token offsets have a wrong length".into()));
         }
         Ok(Vocab { bytes, offsets })
+    }
+
+    /// Whether the offsets fit the bytes.
+    pub(crate) fn is_sound(&self) -> bool {
+        let ends = self.offsets.first() == Some(&0) && self.offsets.last().map(|&o| ix(o)) == Some(self.bytes.len());
+        ends && self.offsets.windows(2).all(|w| w[0] < w[1])
     }
 
     pub(crate) fn tables(&self) -> (&[u8], &[u32]) {

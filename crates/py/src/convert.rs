@@ -29,7 +29,8 @@ impl<'py> Held<'py> {
     /// From any iterable of segments: `(text, allow_special)` pairs, or objects with these two attributes.
     pub fn from_segments(segments: &Bound<'py, PyAny>) -> PyResult<Self> {
         if segments.is_instance_of::<PyString>() {
-            let message = "segments must be an iterable of (text, allow_special), not str; use encode(text) for one text";
+            let message =
+                "segments must be an iterable of (text, allow_special), not str; use encode(text) for one text";
             return Err(raise(segments.py(), "InputTypeError", message, &[]));
         }
         let iter = segments.try_iter().map_err(|_| {
@@ -46,7 +47,11 @@ impl<'py> Held<'py> {
     /// From any iterable of `str`, all with the same trust.
     pub fn from_texts(texts: &Bound<'py, PyAny>, allow_special: bool) -> PyResult<Self> {
         let wrong = |got: &Bound<'py, PyAny>, facts: &[(&str, i64)], place: &str| {
-            let message = format!("{place} must be {}, not {}", if facts.is_empty() { "an iterable of str" } else { "str" }, type_name(got));
+            let message = format!(
+                "{place} must be {}, not {}",
+                if facts.is_empty() { "an iterable of str" } else { "str" },
+                type_name(got)
+            );
             raise(texts.py(), "InputTypeError", &message, facts)
         };
         if texts.is_instance_of::<PyString>() {
@@ -110,8 +115,7 @@ fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>,
             (2, Ok(text), Ok(flag)) => (text, flag),
             (n, _, _) => return Err(SegmentError(format!("must have 2 items, text and allow_special, not {n}"))),
         }
-    } else if let (Ok(text), Ok(flag)) =
-        (item.getattr(intern!(py, "text")), item.getattr(intern!(py, "allow_special")))
+    } else if let (Ok(text), Ok(flag)) = (item.getattr(intern!(py, "text")), item.getattr(intern!(py, "allow_special")))
     {
         (text, flag)
     } else if item.is_instance_of::<pyo3::types::PyList>() && item.len().unwrap_or(0) == 2 {
@@ -125,7 +129,9 @@ fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>,
     };
     let text = match text.cast_into::<PyString>() {
         Ok(text) => text,
-        Err(error) => return Err(SegmentError(format!("has text of type {}; it must be str", type_name(&error.into_inner())))),
+        Err(error) => {
+            return Err(SegmentError(format!("has text of type {}; it must be str", type_name(&error.into_inner()))));
+        }
     };
     Ok((text, parse_flag(&flag)?))
 }

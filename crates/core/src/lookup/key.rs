@@ -48,8 +48,7 @@ impl Key {
     #[inline(always)]
     #[must_use]
     pub fn hash(self) -> u64 {
-        fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93)
-            .wrapping_mul(0xa076_1d64_78bd_642f)
+        fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93).wrapping_mul(0xa076_1d64_78bd_642f)
     }
 }
 
@@ -67,4 +66,3 @@ pub fn fold(a: u64, b: u64) -> u64 {
     let [low, high] = split(u128::from(a) * u128::from(b));
     low ^ high
 }
-

@@ -12,7 +12,6 @@ mod key;
 
 pub use key::{Key, MAX_KEY_BYTES};
 
-use crate::error::Error;
 use crate::num::{fast_range, to_u32};
 use crate::table::{Plain, Table};
 use crate::vocab::Vocab;
@@ -75,17 +74,17 @@ impl WordTable {
         WordTable { lines: lines.into(), long: LongTable { ids: long.into() } }
     }
 
-    pub(crate) fn from_tables(lines: Table<Line>, long: Table<u32>, vocab: &Vocab) -> Result<Self, Error> {
-        let known = |id: &u32| *id == NONE || *id < vocab.len();
-        let sound = !lines.is_empty()
-            && lines.iter().any(|l| l.overflow == 0)
-            && long.iter().any(|id| *id == NONE)
-            && long.iter().all(known)
-            && lines.iter().all(|l| l.ids.iter().all(known));
-        if !sound {
-            return Err(Error::Image("word table holds impossible entries".into()));
-        }
-        Ok(WordTable { lines, long: LongTable { ids: long } })
+    pub(crate) fn from_tables(lines: Table<Line>, long: Table<u32>) -> Self {
+        WordTable { lines, long: LongTable { ids: long } }
+    }
+
+    /// Whether every entry is possible and every probe ends.
+    pub(crate) fn is_sound(&self, tokens: u32) -> bool {
+        let known = |id: &u32| *id == NONE || *id < tokens;
+        self.lines.iter().any(|l| l.overflow == 0)
+            && self.lines.iter().all(|l| l.ids.iter().all(known))
+            && self.long.ids.contains(&NONE)
+            && self.long.ids.iter().all(known)
     }
 
     pub(crate) fn tables(&self) -> (&[Line], &[u32]) {

@@ -62,10 +62,10 @@ pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
             }
         }
         let before = prev[ix(left)];
-        if before != NONE {
-            if let Some(more) = tables.pairs.get(token[ix(before)], joined) {
-                queue.push(Reverse((more, before)));
-            }
+        if before != NONE
+            && let Some(more) = tables.pairs.get(token[ix(before)], joined)
+        {
+            queue.push(Reverse((more, before)));
         }
     }
     scratch.tokens.clear();

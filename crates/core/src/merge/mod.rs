@@ -77,7 +77,16 @@ pub struct MergeTables {
 pub struct Scratch {
     pub(crate) tokens: Vec<u32>,
     pub(crate) dead: Vec<u64>,
+    pub(crate) memo: greedy::Memo,
     pub(crate) heap: heap::HeapScratch,
+}
+
+impl Scratch {
+    /// The ids that the last merge gave.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
 }
 
 impl MergeTables {

@@ -3,7 +3,6 @@
 //! Entries are one u64: 20 bits left, 20 bits right, 20 bits result. Open addressing, linear, at most five
 //! eighths full; 2 MB for the Kimi vocabulary.
 
-use crate::error::Error;
 use crate::num::{fast_range, low_u32};
 use crate::table::Table;
 
@@ -23,12 +22,14 @@ impl PairTable {
         PairTable { slots: vec![EMPTY; (entries * 8 / 5).max(8)].into() }
     }
 
-    pub(crate) fn from_table(slots: Table<u64>, tokens: u32) -> Result<Self, Error> {
+    pub(crate) fn from_table(slots: Table<u64>) -> Self {
+        PairTable { slots }
+    }
+
+    /// Whether every entry is possible and every probe ends.
+    pub(crate) fn is_sound(&self, tokens: u32) -> bool {
         let known = |slot: &u64| *slot == EMPTY || (slot >> (3 * BITS) == 0 && slot & MASK < u64::from(tokens));
-        if slots.is_empty() || !slots.contains(&EMPTY) || !slots.iter().all(known) {
-            return Err(Error::Image("pair table holds impossible entries".into()));
-        }
-        Ok(PairTable { slots })
+        self.slots.contains(&EMPTY) && self.slots.iter().all(known)
     }
 
     pub(crate) fn table(&self) -> &[u64] {

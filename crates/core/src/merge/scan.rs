@@ -21,10 +21,8 @@ pub fn merge_scan(piece: &[u8], rank: impl Fn(&[u8]) -> Option<u32>) -> Vec<u32>
 }
 
 /// [`merge_scan`] with the ranks of a vocabulary; slow (it builds a map), for tests.
-#[must_use]
 pub fn oracle(vocab: &Vocab) -> impl Fn(&[u8]) -> Vec<u32> + use<> {
-    let ranks: std::collections::HashMap<Vec<u8>, u32> =
-        vocab.iter().map(<[u8]>::to_vec).zip(0..).collect();
+    let ranks: std::collections::HashMap<Vec<u8>, u32> = vocab.iter().map(<[u8]>::to_vec).zip(0..).collect();
     move |piece| match ranks.get(piece) {
         Some(&id) => vec![id],
         None => merge_scan(piece, |bytes| ranks.get(bytes).copied()),

@@ -77,13 +77,15 @@ impl Trie {
         Ok(Trie { slots: builder.slots.into() })
     }
 
-    pub(crate) fn from_table(slots: Table<Slot>, tokens: u32) -> Result<Self, Error> {
-        let len = slots.len();
+    pub(crate) fn from_table(slots: Table<Slot>) -> Self {
+        Trie { slots }
+    }
+
+    /// Whether every entry is possible.
+    pub(crate) fn is_sound(&self, tokens: u32) -> bool {
+        let len = self.slots.len();
         let known = |slot: &Slot| ix(slot.base) < len && (slot.token == NONE || slot.token < tokens);
-        if len == 0 || len % BLOCK != 0 || !slots.iter().all(known) {
-            return Err(Error::Image("trie holds impossible entries".into()));
-        }
-        Ok(Trie { slots })
+        len > 0 && len.is_multiple_of(BLOCK) && self.slots.iter().all(known)
     }
 
     pub(crate) fn table(&self) -> &[Slot] {

@@ -22,8 +22,8 @@
 
 use super::Batch;
 use crate::unicode::{
-    CASELESS, HAN_LETTER, HAN_NUMBER, HAN_OTHER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER,
-    class_of, class_of_byte, decode_at,
+    CASELESS, HAN_LETTER, HAN_NUMBER, HAN_OTHER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER, class_of,
+    class_of_byte, decode_at,
 };
 
 /// The published pattern, as the tiktoken-style vocabulary of the Kimi line states it.

@@ -40,8 +40,17 @@ pub const HAN_OTHER: u8 = 10;
 
 /// Names of the classes, by value.
 pub const CLASS_NAMES: [&str; 11] = [
-    "other", "upper", "lower", "caseless", "mark", "number", "space", "newline", "han_letter",
-    "han_number", "han_other",
+    "other",
+    "upper",
+    "lower",
+    "caseless",
+    "mark",
+    "number",
+    "space",
+    "newline",
+    "han_letter",
+    "han_number",
+    "han_other",
 ];
 
 /// The class of a code point; [`OTHER`] for surrogates and above U+10FFFF.

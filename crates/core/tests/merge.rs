@@ -1,0 +1,94 @@
+//! All merge strategies against the definition, on vocabularies learned from random text.
+
+use std::collections::{HashMap, HashSet};
+
+use kizami_core::Vocab;
+use kizami_core::merge::greedy::merge_greedy;
+use kizami_core::merge::heap::merge_heap;
+use kizami_core::merge::{MergeTables, Scratch, scan};
+use proptest::prelude::*;
+
+/// A vocabulary as training makes it: again and again the most frequent pair becomes a token.
+fn trained(text: &[u8], merges: usize) -> Vec<Vec<u8>> {
+    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+    let mut known: HashSet<Vec<u8>> = tokens.iter().cloned().collect();
+    let mut parts: Vec<Vec<u8>> = text.iter().map(|&b| vec![b]).collect();
+    for _ in 0..merges {
+        let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+        for pair in parts.windows(2) {
+            *counts.entry(pair.concat()).or_default() += 1;
+        }
+        let best = counts.into_iter().filter(|(t, _)| !known.contains(t)).max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
+        let Some((token, _)) = best else { break };
+        known.insert(token.clone());
+        tokens.push(token);
+        let ranks: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
+        parts = scan::merge_scan(text, |b| ranks.get(b).copied())
+            .into_iter()
+            .map(|id| tokens[id as usize].clone())
+            .collect();
+    }
+    tokens
+}
+
+/// The definition without the rule that a whole token stays whole: the strategies see no tokens.
+fn check(tables: &MergeTables, vocab: &Vocab, piece: &[u8]) {
+    let ranks: HashMap<Vec<u8>, u32> = vocab.iter().map(<[u8]>::to_vec).zip(0..).collect();
+    let want = scan::merge_scan(piece, |bytes| ranks.get(bytes).copied());
+    let mut scratch = Scratch::default();
+    merge_heap(tables, piece, &mut scratch);
+    assert_eq!(scratch.tokens(), want, "heap: {piece:?}");
+    if tables.greedy() {
+        merge_greedy(tables, piece, &mut scratch);
+        assert_eq!(scratch.tokens(), want, "greedy: {piece:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn strategies_agree_on_trained_vocabularies(
+        corpus in prop::collection::vec(0u8..4, 20..200),
+        merges in 1usize..60,
+        pieces in prop::collection::vec(prop::collection::vec(0u8..4, 1..60), 1..20),
+    ) {
+        let vocab = Vocab::from_ranked(&trained(&corpus, merges)).unwrap();
+        let tables = MergeTables::build(&vocab).unwrap();
+        prop_assert!(tables.greedy());
+        for piece in &pieces {
+            check(&tables, &vocab, piece);
+        }
+        check(&tables, &vocab, &corpus);
+        // Long enough for the memo of the greedy strategy.
+        check(&tables, &vocab, &pieces[0].repeat(300 / pieces[0].len() + 1));
+    }
+
+    #[test]
+    fn strategies_agree_on_arbitrary_vocabularies(
+        extra in prop::collection::hash_set(prop::collection::vec(0u8..3, 2..7), 0..40),
+        pieces in prop::collection::vec(prop::collection::vec(0u8..3, 1..40), 1..20),
+        seed in any::<u64>(),
+    ) {
+        // Any order of tokens, single bytes late, tokens that BPE cannot make: tiktoken takes these too.
+        let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).chain(extra).collect();
+        tokens.sort_by_key(|t| t.iter().fold(seed, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)));
+        let vocab = Vocab::from_ranked(&tokens).unwrap();
+        let tables = MergeTables::build(&vocab).unwrap();
+        for piece in &pieces {
+            check(&tables, &vocab, piece);
+        }
+    }
+}
+
+#[test]
+fn readme_example() {
+    // The example of docs/concepts/exactness.md: ranks a b c … ; "ab" before "bc" before "abc".
+    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+    tokens.extend(["ab", "bc", "abc"].map(|t| t.as_bytes().to_vec()));
+    let vocab = Vocab::from_ranked(&tokens).unwrap();
+    let tables = MergeTables::build(&vocab).unwrap();
+    let mut scratch = Scratch::default();
+    merge_greedy(&tables, b"abcbc", &mut scratch);
+    assert_eq!(scratch.tokens(), [258, 257]);
+}
