@@ -7,18 +7,21 @@
 //! A byte makes at most one id, so the output of a job fits in as many slots as it has bytes. Jobs write side by side
 //! into one buffer, which is compacted once at the end.
 
-use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
 use crate::error::Error;
+use crate::lookup::Key;
+use crate::lookup::cache::{Cache, Ids, MAX_IDS};
 use crate::merge::Scratch;
+use crate::num::ix;
 use crate::parallel;
-use crate::pretoken::{Batch, Pattern};
+use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
 use crate::tables::Tables;
 use crate::text::Utf8;
 use crate::tokenizer::Tokenizer;
+use crate::worker::Worker;
 
 /// Bytes of text a job when there is more than one thread; a multiple of what a thread start costs.
 const JOB_BYTES: usize = 64 << 10;
@@ -29,7 +32,7 @@ const BOUNDARY_SEARCH: usize = 4 << 10;
 
 /// Where ids go.
 pub(crate) trait Sink {
-    fn push(&mut self, id: u32);
+    fn emit(&mut self, ids: Ids);
     fn extend(&mut self, ids: &[u32]);
 }
 
@@ -41,9 +44,19 @@ pub(crate) struct Slots<'a> {
 
 impl Sink for Slots<'_> {
     #[inline(always)]
-    fn push(&mut self, id: u32) {
-        self.out[self.len].write(id);
-        self.len += 1;
+    fn emit(&mut self, ids: Ids) {
+        let (count, places) = (ids.count(), ids.unpack());
+        // All places at once where there is room: cheaper than a loop of unknown length.
+        if let Some(slots) = self.out.get_mut(self.len..self.len + MAX_IDS) {
+            for (slot, id) in slots.iter_mut().zip(places) {
+                slot.write(id);
+            }
+        } else {
+            for (slot, id) in self.out[self.len..self.len + count].iter_mut().zip(places) {
+                slot.write(id);
+            }
+        }
+        self.len += count;
     }
 
     #[inline(always)]
@@ -60,8 +73,8 @@ pub(crate) struct Counter(pub usize);
 
 impl Sink for Counter {
     #[inline(always)]
-    fn push(&mut self, _: u32) {
-        self.0 += 1;
+    fn emit(&mut self, ids: Ids) {
+        self.0 += ids.count();
     }
 
     #[inline(always)]
@@ -96,16 +109,6 @@ impl Job<'_> {
             Work::Control(_, len) => len,
         }
     }
-}
-
-#[derive(Default)]
-struct Worker {
-    batch: Batch,
-    scratch: Scratch,
-}
-
-thread_local! {
-    static WORKER: RefCell<Worker> = RefCell::default();
 }
 
 /// A request made ready: UTF-8 and cuts of each segment.
@@ -220,7 +223,7 @@ fn text_jobs(
 fn run(tokenizer: &Tokenizer, worker: &mut Worker, job: &Job<'_>, sink: &mut impl Sink) -> Result<(), Error> {
     match job.work {
         Work::Control(id, _) => {
-            sink.push(id);
+            sink.extend(&[id]);
             Ok(())
         }
         Work::Text(start, end) => {
@@ -238,25 +241,105 @@ fn encode_text(
     worker: &mut Worker,
     sink: &mut impl Sink,
 ) -> Result<(), Error> {
-    let Tables { vocab, words, merges } = tables;
-    let Worker { batch, scratch } = worker;
+    let Worker { batch, scratch, cache } = worker;
     // Scanners look no further back than `at`; the general engine may look behind, so it gets the stretch alone.
     let text = &text[start..];
     let mut at = 0;
     while at < text.len() {
         at = pattern.fill(text, at, batch)?;
         for &(from, to) in batch.ranges() {
-            let (from, to) = (crate::num::ix(from), crate::num::ix(to));
-            match words.find(vocab, text, from, to) {
-                Some(id) => sink.push(id),
-                None => {
-                    merges.merge(&text[from..to], scratch);
-                    sink.extend(&scratch.tokens);
-                }
+            let (from, to) = (ix(from), ix(to));
+            let Some(key) = Key::load(text, from, to) else {
+                sink.extend(encode_long(tables, &text[from..to], cache, scratch));
+                continue;
+            };
+            let hash = key.hash();
+            match cache.get(key, hash) {
+                Some(ids) => sink.emit(ids),
+                None => sink.extend(encode_short(tables, &text[from..to], key, hash, cache, scratch)),
             }
         }
     }
     Ok(())
+}
+
+/// The ids of a pre-token that has a key and is not in the cache; puts them there.
+#[inline(never)]
+fn encode_short<'a>(
+    tables: &Tables,
+    piece: &[u8],
+    key: Key,
+    hash: u64,
+    cache: &mut Cache,
+    scratch: &'a mut Scratch,
+) -> &'a [u32] {
+    let ids = match tables.words.find_key(key, hash) {
+        Some(id) => scratch.one(id),
+        None => merge_in_stretches(tables, piece, cache, scratch),
+    };
+    if let Some(ids) = Ids::pack(ids) {
+        cache.put(key, hash, ids);
+    }
+    ids
+}
+
+/// The ids of a pre-token that is too long for a key.
+#[inline(never)]
+fn encode_long<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    match tables.words.find_long(&tables.vocab, piece) {
+        Some(id) => scratch.one(id),
+        None => merge_in_stretches(tables, piece, cache, scratch),
+    }
+}
+
+/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border.
+fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    let Tables { words, merges, .. } = tables;
+    let mut end = if piece.is_ascii() { piece.len() } else { merges.borders.stretch(piece, 0) };
+    if end == piece.len() {
+        merges.merge(piece, scratch);
+        return &scratch.tokens;
+    }
+    let mut ids = std::mem::take(&mut scratch.stretches);
+    ids.clear();
+    let mut start = 0;
+    loop {
+        let stretch = &piece[start..end];
+        // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
+        // pre-token and a stretch of the same bytes may have other ids, and share no entry.
+        match Key::load(piece, start, end).filter(|_| merges.greedy()) {
+            Some(key) => {
+                let hash = key.hash();
+                match cache.get(key, hash) {
+                    Some(known) => ids.extend_from_slice(&known.unpack()[..known.count()]),
+                    None => {
+                        let found = match words.find_key(key, hash) {
+                            Some(id) => scratch.one(id),
+                            None => {
+                                merges.merge(stretch, scratch);
+                                scratch.tokens()
+                            }
+                        };
+                        ids.extend_from_slice(found);
+                        if let Some(found) = Ids::pack(found) {
+                            cache.put(key, hash, found);
+                        }
+                    }
+                }
+            }
+            None => {
+                merges.merge(stretch, scratch);
+                ids.extend_from_slice(&scratch.tokens);
+            }
+        }
+        if end == piece.len() {
+            break;
+        }
+        start = end;
+        end = merges.borders.stretch(piece, start);
+    }
+    scratch.stretches = ids;
+    &scratch.stretches
 }
 
 /// Encodes `request` into `out`, which has at least [`Request::max_ids`] slots; returns the number of ids.
@@ -281,7 +364,7 @@ fn encode_here(
     out: &mut [MaybeUninit<u32>],
     mut ends: Option<&mut Vec<usize>>,
 ) -> Result<usize, Error> {
-    with_worker(|worker| {
+    tokenizer.tables.workers.with(|worker| {
         let mut sink = Slots { out, len: 0 };
         request.for_each_job(tokenizer, false, |job| {
             fill_ends(&mut ends, job.segment, sink.len);
@@ -332,7 +415,7 @@ fn encode_on_threads(
         first = last;
     }
     parallel::for_each(threads.min(groups.len()), groups.into_iter(), |(range, slots)| {
-        with_worker(|worker| {
+        tokenizer.tables.workers.with(|worker| {
             let mut slots = slots;
             for index in range {
                 let job = &jobs[index];
@@ -367,7 +450,7 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
     let threads = request.threads();
     let mut jobs = Vec::new();
     let mut total = 0;
-    with_worker(|worker| {
+    tokenizer.tables.workers.with(|worker| {
         request.for_each_job(tokenizer, threads > 1, |job| {
             if threads > 1 {
                 jobs.push(job);
@@ -382,7 +465,10 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
     let shared: Mutex<Result<usize, Error>> = Mutex::new(Ok(total));
     parallel::for_each(threads.min(jobs.len()), jobs.chunks(64), |jobs| {
         let mut sink = Counter(0);
-        let outcome = with_worker(|worker| jobs.iter().try_for_each(|job| run(tokenizer, worker, job, &mut sink)));
+        let outcome = tokenizer
+            .tables
+            .workers
+            .with(|worker| jobs.iter().try_for_each(|job| run(tokenizer, worker, job, &mut sink)));
         let mut shared = lock(&shared);
         match (outcome, &mut *shared) {
             (Ok(()), Ok(total)) => *total += sink.0,
@@ -395,13 +481,4 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Runs `f` with this thread's scratch memory.
-fn with_worker<R>(f: impl FnOnce(&mut Worker) -> R) -> R {
-    WORKER.with(|cell| match cell.try_borrow_mut() {
-        Ok(mut worker) => f(&mut worker),
-        // Unreachable today (no call nests); a fresh worker is right all the same.
-        Err(_) => f(&mut Worker::default()),
-    })
 }

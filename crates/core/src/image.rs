@@ -12,17 +12,18 @@
 
 use crate::error::Error;
 use crate::lookup::WordTable;
-use crate::merge::{MergeTables, NONE, pairs::PairTable, trie::Trie};
+use crate::merge::{MergeTables, NONE, border::Borders, pairs::PairTable, short::BytePairs, trie::Trie};
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::tables::Tables;
 use crate::vocab::Vocab;
+use crate::worker::Workers;
 
 /// Alignment of an image and of its sections, in bytes.
 pub const ALIGN: usize = 64;
 const MAGIC: &[u8; 8] = b"KIZAMI\0\x01";
 const HEADER: usize = 64;
-const SECTIONS: usize = 8;
+const SECTIONS: usize = 10;
 
 /// Writes `tables` as an image.
 #[must_use]
@@ -39,6 +40,8 @@ pub fn write(tables: &Tables) -> Vec<u8> {
         as_bytes(merges.pairs.table()),
         as_bytes(merges.trie.table()),
         as_bytes(&merges.bytes),
+        as_bytes(merges.byte_pairs.table()),
+        as_bytes(merges.borders.table()),
     ];
     let mut out = vec![0; HEADER + SECTIONS * 16];
     for (i, section) in sections.iter().enumerate() {
@@ -66,7 +69,7 @@ pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
         return Err(Error::Image("the checksum does not match".into()));
     }
     let tables = from_trusted_static(image)?;
-    let Tables { vocab, words, merges } = &tables;
+    let Tables { vocab, words, merges, .. } = &tables;
     let tokens = vocab.len();
     let known = |id: u32| id < tokens;
     let parts_sound = merges
@@ -79,6 +82,8 @@ pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
         (parts_sound, "the merge records hold impossible entries"),
         (merges.pairs.is_sound(tokens), "the pair table holds impossible entries"),
         (merges.trie.is_sound(tokens), "the trie holds impossible entries"),
+        (merges.borders.is_sound(), "the borders have a wrong length"),
+        (merges.byte_pairs.is_sound(tokens), "the byte pairs hold impossible entries"),
     ] {
         if !sound {
             return Err(Error::Image(what.into()));
@@ -110,10 +115,12 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
         parts,
         pairs: PairTable::from_table(section(image, 5)?),
         trie: Trie::from_table(section(image, 6)?),
+        byte_pairs: BytePairs::from_table(section(image, 8)?),
+        borders: Borders::from_table(section(image, 9)?),
         bytes: bytes[..].try_into().map_err(|_| Error::Image("the byte table has a wrong length".into()))?,
         greedy: image[20] & 1 == 1,
     };
-    Ok(Tables { vocab, words, merges })
+    Ok(Tables { vocab, words, merges, workers: Workers::default() })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

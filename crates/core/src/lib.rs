@@ -25,6 +25,7 @@ mod text;
 mod tokenizer;
 pub mod unicode;
 mod vocab;
+mod worker;
 
 pub use error::Error;
 pub use segment::Segment;
@@ -32,3 +33,4 @@ pub use tables::Tables;
 pub use text::{Text, Utf8};
 pub use tokenizer::{Options, Prepared, Tokenizer};
 pub use vocab::Vocab;
+pub use worker::Workers;

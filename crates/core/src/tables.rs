@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::lookup::WordTable;
 use crate::merge::MergeTables;
 use crate::vocab::Vocab;
+use crate::worker::Workers;
 
 /// The tables of one vocabulary, built from ranks or lying in an image. Control tokens are apart: several models
 /// share ranks and differ only in names.
@@ -15,6 +16,8 @@ pub struct Tables {
     pub words: WordTable,
     /// BPE.
     pub merges: MergeTables,
+    /// Scratch memory of threads, and what they have learned of this vocabulary.
+    pub workers: Workers,
 }
 
 impl Tables {
@@ -23,6 +26,11 @@ impl Tables {
     /// # Errors
     /// As [`MergeTables::build`].
     pub fn build(vocab: Vocab) -> Result<Self, Error> {
-        Ok(Tables { words: WordTable::build(&vocab), merges: MergeTables::build(&vocab)?, vocab })
+        Ok(Tables {
+            words: WordTable::build(&vocab),
+            merges: MergeTables::build(&vocab)?,
+            vocab,
+            workers: Workers::default(),
+        })
     }
 }

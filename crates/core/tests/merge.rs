@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use kizami_core::Vocab;
 use kizami_core::merge::greedy::merge_greedy;
 use kizami_core::merge::heap::merge_heap;
+use kizami_core::merge::short::{MAX_BYTES, merge_short};
 use kizami_core::merge::{MergeTables, Scratch, scan};
 use proptest::prelude::*;
 
@@ -38,6 +39,10 @@ fn check(tables: &MergeTables, vocab: &Vocab, piece: &[u8]) {
     let mut scratch = Scratch::default();
     merge_heap(tables, piece, &mut scratch);
     assert_eq!(scratch.tokens(), want, "heap: {piece:?}");
+    if piece.len() <= MAX_BYTES {
+        merge_short(tables, piece, &mut scratch);
+        assert_eq!(scratch.tokens(), want, "short: {piece:?}");
+    }
     if tables.greedy() {
         merge_greedy(tables, piece, &mut scratch);
         assert_eq!(scratch.tokens(), want, "greedy: {piece:?}");

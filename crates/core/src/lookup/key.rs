@@ -44,6 +44,13 @@ impl Key {
         Some(Key { low, high })
     }
 
+    /// The two words of the key; the second is zero for no pre-token.
+    #[inline(always)]
+    #[must_use]
+    pub fn words(self) -> (u64, u64) {
+        (self.low, self.high)
+    }
+
     /// A 64-bit hash of the key.
     #[inline(always)]
     #[must_use]

@@ -8,6 +8,7 @@
 //! Tokens are placed in rank order, so frequent ones sit in their home line. A line that was full
 //! when a token wanted in says so by its overflow flag; a probe goes on only past such lines.
 
+pub mod cache;
 mod key;
 
 pub use key::{Key, MAX_KEY_BYTES};
@@ -96,15 +97,23 @@ impl WordTable {
     #[must_use]
     pub fn find(&self, vocab: &Vocab, text: &[u8], start: usize, end: usize) -> Option<u32> {
         match Key::load(text, start, end) {
-            Some(key) => self.find_key(key),
-            None => self.long.find(vocab, &text[start..end]),
+            Some(key) => self.find_key(key, key.hash()),
+            None => self.find_long(vocab, &text[start..end]),
         }
     }
 
+    /// The id of the token of more than [`MAX_KEY_BYTES`] bytes that is `piece`.
+    #[must_use]
+    pub fn find_long(&self, vocab: &Vocab, piece: &[u8]) -> Option<u32> {
+        self.long.find(vocab, piece)
+    }
+
+    /// The id of the token with this key; `hash` is [`Key::hash`].
     #[inline(always)]
-    fn find_key(&self, key: Key) -> Option<u32> {
+    #[must_use]
+    pub fn find_key(&self, key: Key, hash: u64) -> Option<u32> {
         let lines = &self.lines[..];
-        let mut at = fast_range(key.hash(), lines.len());
+        let mut at = fast_range(hash, lines.len());
         loop {
             let line = &lines[at];
             for slot in 0..SLOTS {

@@ -19,22 +19,27 @@
 //! [`MergeTables::greedy`] says whether a vocabulary has these properties; it is checked when tables are built.
 //!
 //! # Strategies
+//! - [`merge_short`](short::merge_short): the definition in registers, up to 32 bytes. Any vocabulary.
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
 //! - [`merge_heap`](heap::merge_heap): joins by priority queue. O(n log n); any vocabulary.
 //! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); builds the tables and checks the others.
 
+pub mod border;
 pub mod greedy;
 pub mod heap;
 pub mod pairs;
 pub mod scan;
+pub mod short;
 pub mod trie;
 
 use crate::error::Error;
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::vocab::Vocab;
+use border::Borders;
 use pairs::PairTable;
+use short::BytePairs;
 use trie::Trie;
 
 /// No token.
@@ -66,6 +71,10 @@ pub struct MergeTables {
     pub(crate) pairs: PairTable,
     /// Longest match.
     pub(crate) trie: Trie,
+    /// Where no join is possible.
+    pub(crate) borders: Borders,
+    /// Two bytes to token.
+    pub(crate) byte_pairs: BytePairs,
     /// Token id of each single byte.
     pub(crate) bytes: [u32; 256],
     /// Whether lemma 2 holds for this vocabulary.
@@ -76,12 +85,21 @@ pub struct MergeTables {
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(crate) tokens: Vec<u32>,
+    /// Ids of the stretches of one pre-token.
+    pub(crate) stretches: Vec<u32>,
     pub(crate) dead: Vec<u64>,
     pub(crate) memo: greedy::Memo,
     pub(crate) heap: heap::HeapScratch,
 }
 
 impl Scratch {
+    /// One id, as if a merge had given it.
+    pub(crate) fn one(&mut self, id: u32) -> &[u32] {
+        self.tokens.clear();
+        self.tokens.push(id);
+        &self.tokens
+    }
+
     /// The ids that the last merge gave.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
@@ -136,13 +154,23 @@ impl MergeTables {
                 _ => greedy = false,
             }
         }
-        Ok(MergeTables { parts: parts.into(), pairs, trie, bytes, greedy })
+        Ok(MergeTables {
+            parts: parts.into(),
+            pairs,
+            trie,
+            borders: Borders::build(vocab),
+            byte_pairs: BytePairs::build(vocab),
+            bytes,
+            greedy,
+        })
     }
 
     /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, by the fastest exact strategy.
     #[inline]
     pub fn merge(&self, piece: &[u8], scratch: &mut Scratch) {
-        if self.greedy {
+        if piece.len() <= short::MAX_BYTES {
+            short::merge_short(self, piece, scratch);
+        } else if self.greedy {
             greedy::merge_greedy(self, piece, scratch);
         } else {
             heap::merge_heap(self, piece, scratch);
