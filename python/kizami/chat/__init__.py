@@ -10,7 +10,6 @@ Read next: `kimi_k3` for the one family that there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
 
 from kizami.chat.kimi_k3 import render as render_kimi_k3
 from kizami.segments import Segment

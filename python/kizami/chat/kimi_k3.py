@@ -19,6 +19,7 @@ Read next: `_k3_writer` for the messages, `_k3_parts` for the fixed segments and
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -116,8 +117,18 @@ def render(
     if add_generation_prompt:
         writer.out += k3.GENERATE_THINK if thinking else k3.GENERATE_RESPONSE
     for note in writer.notes:
-        warnings.warn(note, ChatWarning, stacklevel=2)
+        warnings.warn(note, ChatWarning, stacklevel=_level_of_caller())
     return writer.out
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel` with which `render` blames the first frame outside this package."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kizami."):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def _as_list(messages: Any) -> list[Any]:

@@ -5,36 +5,39 @@
 //! token before and shorten that one. The first cover that reaches the end is the BPE result, since
 //! the valid cover is unique.
 //!
+//! # Hints
+//! Longest first is the wrong order where the result is regular and its tokens are not the longest: in a run of `=`
+//! it would look far ahead from every place before it turned back. So in long pieces the choice made after a token
+//! and before a text is kept ([`Hints`]), and tried first when the two meet again. Any order is exact: a place is
+//! given up only when all its tokens have been tried.
+//!
 //! # Complexity
 //! A place is marked dead at most once and never entered again, so the work is O(n * d), where d is the
-//! number of tokens that are prefixes of one token: 60 and more in runs of one character. There the same
-//! two tokens meet again and again, so in long pieces the outcome of the last meetings is kept ([`Memo`]).
-//! Scratch: n bits and the ids.
+//! number of tokens that are prefixes of one token. Scratch: n bits and the ids.
 
 use super::{MergeTables, NONE, Parts, Scratch};
 use crate::num::ix;
 
-/// Pieces of at least this many bytes use the memo.
-const MEMO_BYTES: usize = 256;
-const MEMO_SLOTS: usize = 64;
+/// Pieces of at least this many bytes use hints.
+const HINT_BYTES: usize = 256;
+const HINT_SLOTS: usize = 64;
+/// Marks a token on the stack that a hint put there: its longer rivals have not been tried.
+const HINTED: u32 = 1 << 31;
 
-/// Of recent meetings of a token and the longest token after it: the first token of the prefix chain that was valid.
-///
-/// Holds only what follows from the vocabulary, and is emptied for each piece, since threads serve several
-/// vocabularies.
+/// What was chosen lately: after a token, where a certain token is the longest that fits.
 #[derive(Debug)]
-pub struct Memo {
-    /// `(token before, longest token here, valid token)`; by a hash of the first two.
-    slots: [(u32, u32, u32); MEMO_SLOTS],
+pub struct Hints {
+    /// `(token before, longest token here, token chosen)`; by a hash of the first two.
+    slots: [(u32, u32, u32); HINT_SLOTS],
 }
 
-impl Default for Memo {
+impl Default for Hints {
     fn default() -> Self {
-        Memo { slots: [(NONE, NONE, NONE); MEMO_SLOTS] }
+        Hints { slots: [(NONE, NONE, NONE); HINT_SLOTS] }
     }
 }
 
-impl Memo {
+impl Hints {
     fn slot(&mut self, last: u32, longest: u32) -> &mut (u32, u32, u32) {
         let hash = last.wrapping_mul(0x9e37_79b1) ^ longest.wrapping_mul(0x85eb_ca77);
         &mut self.slots[ix(hash >> 26)]
@@ -44,58 +47,52 @@ impl Memo {
 /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`. Needs [`MergeTables::greedy`].
 pub fn merge_greedy(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
     let parts = &tables.parts[..];
-    let Scratch { tokens, dead, memo, .. } = scratch;
+    let Scratch { tokens, dead, hints, .. } = scratch;
     tokens.clear();
     dead.clear();
     dead.resize(piece.len() / 64 + 1, 0);
-    let long = piece.len() >= MEMO_BYTES;
-    if long {
-        *memo = Memo::default();
-    }
+    let long = piece.len() >= HINT_BYTES;
     let mut at = 0;
-    // The longest token at `at`, while none of its prefixes has been refused for a dead end; else NONE.
+    // The longest token at `at`, and the token to try, with its mark.
     let mut head = longest(tables, piece, at);
     let mut candidate = head;
     loop {
-        let end = at + ix(parts[ix(candidate)].len);
-        let valid = match tokens.last() {
-            None => true,
-            Some(&last) if long && head != NONE && *memo.slot(last, head) == (last, head, candidate) => true,
-            Some(&last) => is_valid_pair(tables, parts, last, candidate),
-        };
-        if valid && is_open(dead, end) {
-            if let (true, Some(&last)) = (long && head != NONE, tokens.last()) {
-                *memo.slot(last, head) = (last, head, candidate);
+        let token = candidate & !HINTED;
+        let end = at + ix(parts[ix(token)].len);
+        let last = tokens.last().map(|&last| last & !HINTED);
+        if is_open(dead, end) && last.is_none_or(|last| is_valid_pair(tables, parts, last, token)) {
+            if let (true, Some(last)) = (long, last) {
+                *hints.slot(last, head) = (last, head, token);
             }
             tokens.push(candidate);
             at = end;
             if at == piece.len() {
-                return;
+                break;
             }
             head = longest(tables, piece, at);
             candidate = head;
-            if let (true, Some(&last)) = (long, tokens.last()) {
-                let known = *memo.slot(last, head);
-                if (known.0, known.1) == (last, head) {
-                    candidate = known.2;
+            if long {
+                let &mut (last, longest, chosen) = hints.slot(token, head);
+                if (last, longest) == (token, head) && chosen != head {
+                    candidate = chosen | HINTED;
                 }
             }
             continue;
         }
-        if valid {
-            // Refused for a dead end, which is a fact of this place, not of the two tokens.
-            head = NONE;
-        }
-        let mut shorter = parts[ix(candidate)].prefix;
-        while shorter == NONE {
-            // No token is left to try here: a dead end, unless this is the start of the piece.
+        candidate = if candidate & HINTED != 0 { head } else { parts[ix(token)].prefix };
+        while candidate == NONE {
+            // No token is left to try here: a dead end. Take back the token before and try its next rival.
             dead[at / 64] |= 1 << (at % 64);
-            let last = tokens.pop().expect("a piece has a valid cover: its BPE result");
-            at -= ix(parts[ix(last)].len);
-            shorter = parts[ix(last)].prefix;
-            head = NONE;
+            let refused = tokens.pop().expect("a piece has a valid cover: its BPE result");
+            at -= ix(parts[ix(refused & !HINTED)].len);
+            head = longest(tables, piece, at);
+            candidate = if refused & HINTED != 0 { head } else { parts[ix(refused)].prefix };
         }
-        candidate = shorter;
+    }
+    if long {
+        for token in tokens {
+            *token &= !HINTED;
+        }
     }
 }
 

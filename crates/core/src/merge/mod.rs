@@ -88,7 +88,7 @@ pub struct Scratch {
     /// Ids of the stretches of one pre-token.
     pub(crate) stretches: Vec<u32>,
     pub(crate) dead: Vec<u64>,
-    pub(crate) memo: greedy::Memo,
+    pub(crate) hints: greedy::Hints,
     pub(crate) heap: heap::HeapScratch,
 }
 
