@@ -71,7 +71,7 @@ def explain(ids: list[Any], vocab_size: int) -> Exception:
             value = operator.index(item)
         except TypeError:
             kind = type(item).__name__
-            message = f"id at position {position} must be an int, not {kind}"
+            message = f"id at position {position} must be an int, not {kind}; give token ids"
             return InputTypeError(message, position=position)
         if not 0 <= value < _LIMIT:
             return invalid_id(value, position, vocab_size)

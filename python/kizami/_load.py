@@ -38,6 +38,16 @@ _lock = threading.Lock()
 _bundled: dict[str, Tokenizer] = {}
 
 
+def _renew_lock() -> None:
+    """A child forked while another thread was loading must not wait for that thread."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 def load(
     source: str | os.PathLike[str],
     *,
@@ -255,7 +265,10 @@ def _download(
         )
     except (OSError, ValueError) as error:
         where = "the local hub cache" if local_files_only else "the hub"
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise SourceNotFoundError(
-            f"{repo!r} could not be had from {where}: {error}", source=repo
+            f"{repo!r} could not be had from {where}: {reason}; "
+            "check the id and the connection, or download the repository and give its path",
+            source=repo,
         ) from error
     return Path(directory)

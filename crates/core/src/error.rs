@@ -33,7 +33,7 @@ pub enum Error {
     TooLong {
         /// Index of the segment.
         segment: usize,
-        /// Its length in UTF-8 bytes.
+        /// An upper bound of its length in UTF-8 bytes.
         bytes: usize,
     },
 }
@@ -49,7 +49,11 @@ impl fmt::Display for Error {
             Error::Image(reason) => write!(f, "unusable vocabulary image: {reason}"),
             Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
             Error::TooLong { segment, bytes } => {
-                write!(f, "segment {segment} has {bytes} bytes of UTF-8; the limit is {}", crate::segment::MAX_BYTES)
+                write!(
+                    f,
+                    "segment {segment} may take {bytes} bytes of UTF-8; the limit is {}",
+                    crate::segment::MAX_BYTES
+                )
             }
         }
     }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
-use pyo3::types::{PyBool, PyString, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{raise, to_py_err};
 
@@ -118,7 +118,7 @@ fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>,
     } else if let (Ok(text), Ok(flag)) = (item.getattr(intern!(py, "text")), item.getattr(intern!(py, "allow_special")))
     {
         (text, flag)
-    } else if item.is_instance_of::<pyo3::types::PyList>() && item.len().unwrap_or(0) == 2 {
+    } else if item.is_instance_of::<PyList>() && item.len().unwrap_or(0) == 2 {
         match (item.get_item(0), item.get_item(1)) {
             (Ok(text), Ok(flag)) => (text, flag),
             _ => return Err(SegmentError("changed while it was read".into())),
@@ -191,15 +191,30 @@ pub fn encode_to_array<'py>(
     }
 }
 
-/// Ids for decoding: a contiguous uint32 array, or anything that extracts as a list of u32.
-#[derive(FromPyObject)]
+/// Ids for decoding: a contiguous uint32 array, or a list of ints.
 pub enum Ids<'py> {
     /// A NumPy array.
-    #[pyo3(transparent)]
     Array(PyReadonlyArray1<'py, u32>),
-    /// A sequence of ints.
-    #[pyo3(transparent)]
+    /// A list of ints.
     List(Vec<u32>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Ids<'py> {
+    type Error = PyErr;
+
+    /// A list with anything else than ints below 2^32 in it gives a TypeError; `_ids.explain` finds the culprit.
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(list) = object.cast::<PyList>() else {
+            return Ok(Ids::Array(object.extract::<PyReadonlyArray1<'py, u32>>()?));
+        };
+        let id = |item: Bound<'py, PyAny>| {
+            // bool is a kind of int to Python, and no token id.
+            let boolean = || item.is_instance_of::<PyBool>() || type_name(&item).starts_with("bool");
+            if !item.is_exact_instance_of::<PyInt>() && boolean() { None } else { item.extract::<u32>().ok() }
+        };
+        let ids: Option<Vec<u32>> = list.iter().map(id).collect();
+        ids.map(Ids::List).ok_or_else(|| PyTypeError::new_err("ids must be ints below 2**32"))
+    }
 }
 
 impl Ids<'_> {

@@ -12,9 +12,11 @@
 //!    text may be handed to two threads.
 //! 4. Time is linear in the text for scanners.
 
+#[cfg(feature = "general-pattern")]
 mod general;
 mod kimi;
 
+#[cfg(feature = "general-pattern")]
 pub use general::GeneralPattern;
 pub use kimi::KIMI_PATTERN;
 
@@ -64,6 +66,7 @@ pub enum Pattern {
     /// The pattern of the Kimi line, by scanner.
     Kimi,
     /// Any other regex, by the general engine.
+    #[cfg(feature = "general-pattern")]
     General(GeneralPattern),
 }
 
@@ -76,9 +79,13 @@ impl Pattern {
         if regex == KIMI_PATTERN {
             return Ok(Pattern::Kimi);
         }
-        GeneralPattern::new(regex).map(Pattern::General)
+        #[cfg(feature = "general-pattern")]
+        return GeneralPattern::new(regex).map(Pattern::General);
+        #[cfg(not(feature = "general-pattern"))]
+        Err(Error::Pattern("built without the engine for general patterns".into()))
     }
 
+    #[cfg(feature = "general-pattern")]
     /// The general engine for the same pattern: the oracle that tests compare a scanner with.
     ///
     /// # Errors
@@ -101,6 +108,7 @@ impl Pattern {
         batch.len = 0;
         match self {
             Pattern::Kimi => Ok(kimi::fill(text, at, batch)),
+            #[cfg(feature = "general-pattern")]
             Pattern::General(general) => general.fill(text, at, batch),
         }
     }
@@ -113,6 +121,7 @@ impl Pattern {
     pub fn is_hard_boundary(&self, text: &[u8], at: usize) -> bool {
         match self {
             Pattern::Kimi => kimi::is_hard_boundary(text, at),
+            #[cfg(feature = "general-pattern")]
             Pattern::General(_) => false,
         }
     }
