@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterator
 from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from kizami.errors import InvalidValueError
+from kizami.errors import InputTypeError, InvalidValueError
 
 
-class Batch(Sequence[npt.NDArray[np.uint32]]):
+class Batch:
     """The ids of several texts in one array, with the place of each.
 
     Attributes:
@@ -80,6 +81,7 @@ class Batch(Sequence[npt.NDArray[np.uint32]]):
             ids, shape (len, length), uint32; and mask, same shape, uint8: 1 at ids, 0 at filling.
 
         Raises:
+            InputTypeError: `pad_id` or `length` is no int.
             InvalidValueError: `side` is unknown, `pad_id` is no id, or a text is longer than
                 `length` (nothing is cut silently: cut the ids, or give a greater length).
 
@@ -90,6 +92,13 @@ class Batch(Sequence[npt.NDArray[np.uint32]]):
         """
         if side not in ("right", "left"):
             raise InvalidValueError(f"side must be 'right' or 'left', not {side!r}")
+        try:
+            pad_id = operator.index(pad_id)
+            length = None if length is None else operator.index(length)
+        except TypeError:
+            raise InputTypeError(
+                f"pad_id and length must be ints, not {pad_id!r} and {length!r}"
+            ) from None
         if not 0 <= pad_id < 1 << 32:
             raise InvalidValueError(f"pad_id {pad_id} is no token id")
         lengths = np.diff(self.offsets)

@@ -73,6 +73,6 @@ def explain(ids: list[Any], vocab_size: int) -> Exception:
             kind = type(item).__name__
             message = f"id at position {position} must be an int, not {kind}; give token ids"
             return InputTypeError(message, position=position)
-        if not 0 <= value < _LIMIT:
+        if not 0 <= value < vocab_size:
             return invalid_id(value, position, vocab_size)
     return InputTypeError("ids changed while they were read")

@@ -82,7 +82,8 @@ def load(
     except TypeError:
         kind = type(source).__name__
         raise InputTypeError(f"source must be a name or a path, not {kind}") from None
-    if path.is_dir():
+    # An empty name would be the current directory.
+    if os.fspath(source) and path.is_dir():
         return _load_directory(path, path.resolve().name)
     if path.is_file():
         return _load_file(path)
@@ -133,11 +134,15 @@ def _load_directory(directory: Path, name: str) -> Tokenizer:
             source=str(directory),
         )
     _check_kimi(config, directory)
-    data = ranks.read_bytes()
-    ordinary = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    controls = _control_tokens(config, ordinary, directory / _CONFIG)
+    base, fingerprint = _ordinary(ranks)
+    controls = _control_tokens(config, base.ordinary_len, directory / _CONFIG)
     eos_ids = _eos_ids(directory, config, controls)
-    return _build(name, data, controls, eos_ids, str(ranks))
+    try:
+        native = base.with_control_tokens(controls, eos_ids)
+    except VocabularyError as error:
+        path = str(directory / _CONFIG)
+        raise VocabularyError(f"{path}: {error}", path=path) from None
+    return Tokenizer(native, name, fingerprint, _native.KIMI_PATTERN)
 
 
 def _check_kimi(config: dict[str, Any], directory: Path) -> None:
@@ -173,6 +178,13 @@ def _control_tokens(config: dict[str, Any], first: int, path: Path) -> list[tupl
                 f"ids must be from {first} to {first + _KIMI_CONTROLS - 1}, with a text as content",
                 path=str(path),
             )
+        try:
+            content.encode()
+        except UnicodeEncodeError:
+            raise VocabularyError(
+                f"{path}: the name of control token {key} holds a lone surrogate, no Unicode text",
+                path=str(path),
+            ) from None
         tokens[int(key)] = (int(key), content, bool(entry.get("special", False)))
     return list(tokens.values())
 
@@ -191,21 +203,19 @@ def _eos_ids(
     return [id_ for id_, text, _ in controls if text == name]
 
 
-def _build(
-    name: str, data: bytes, controls: list[tuple[int, str, bool]], eos_ids: list[int], path: str
-) -> Tokenizer:
+def _ordinary(ranks: Path) -> tuple[_native.Tokenizer, str]:
+    """The ordinary tokens of a rank file, without control tokens; and the file's SHA-256."""
+    data = ranks.read_bytes()
     fingerprint = hashlib.sha256(data).hexdigest()
+    if fingerprint == _native.KIMI_RANK_FILE_SHA256:
+        # The very file that is bundled: share its tables.
+        return _native.Tokenizer.bundled(_native.bundled_names()[0]), fingerprint
     try:
-        if fingerprint == _native.KIMI_RANK_FILE_SHA256:
-            # The very file that is bundled: share its tables.
-            shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
-            native = shared.with_control_tokens(controls, eos_ids)
-        else:
-            native = _native.Tokenizer.from_rank_file(data, controls, _native.KIMI_PATTERN, eos_ids)
+        native = _native.Tokenizer.from_rank_file(data, [], _native.KIMI_PATTERN, [])
     except VocabularyError as error:
         line = getattr(error, "line", 0)
-        raise VocabularyError(f"{path}: {error}", path=path, line=line) from None
-    return Tokenizer(native, name, fingerprint, _native.KIMI_PATTERN)
+        raise VocabularyError(f"{ranks}: {error}", path=str(ranks), line=line) from None
+    return native, fingerprint
 
 
 def unpickle(

@@ -4,7 +4,19 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-CLASS_NAMES: Final[tuple[str, ...] | list[str]]
+__all__ = [
+    "CLASS_NAMES",
+    "KIMI_PATTERN",
+    "KIMI_RANK_FILE_SHA256",
+    "UNICODE_VERSION",
+    "Tokenizer",
+    "bundled_names",
+    "char_classes",
+    "get_num_threads",
+    "set_num_threads",
+]
+
+CLASS_NAMES: Final[list[str]]
 UNICODE_VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
@@ -13,6 +25,7 @@ def bundled_names() -> list[str]: ...
 def char_classes() -> bytes: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
+
 @final
 class Tokenizer:
     @staticmethod

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kizami import _native
 from kizami._batch import Batch
 from kizami._ids import explain, invalid_id, native_ids
-from kizami.errors import InputTypeError, UnknownFormatError
+from kizami.errors import InputTypeError, InvalidIdError, UnknownFormatError
 from kizami.segments import Segment
 
 __all__ = ["Tokenizer"]
@@ -287,9 +287,10 @@ class Tokenizer:
         """
         if not isinstance(errors, str):
             raise InputTypeError(f"errors must be str, not {type(errors).__name__}")
+        skip = _flag(skip_special, "skip_special")
         converted = native_ids(ids, self.vocab_size)
         try:
-            return self._native.decode(converted, _flag(skip_special, "skip_special"), errors)
+            return self._native.decode(converted, skip, errors)
         except (TypeError, OverflowError) as error:
             raise self._diagnose(converted, error) from None
 
@@ -320,12 +321,24 @@ class Tokenizer:
     ) -> list[str]:
         """`decode` of each; a `Batch` is taken too.
 
+        Raises:
+            InvalidIdError, InputTypeError: As `decode`; `.row` names the sequence.
+
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
         >>> tokenizer.decode_batch(tokenizer.encode_batch(["one", "two words"]))
         ['one', 'two words']
         """
-        return [self.decode(ids, skip_special=skip_special, errors=errors) for ids in batch]
+        if isinstance(batch, (str, bytes)) or not isinstance(batch, Iterable):
+            kind = type(batch).__name__
+            raise InputTypeError(f"batch must be an iterable of sequences of ids, not {kind}")
+        texts = []
+        for row, ids in enumerate(batch):
+            try:
+                texts.append(self.decode(ids, skip_special=skip_special, errors=errors))
+            except (InvalidIdError, InputTypeError) as error:
+                raise error.at_row(row) from None
+        return texts
 
     # The vocabulary
 
@@ -410,6 +423,6 @@ def _flag(value: bool, name: str) -> bool:
     """Only real booleans say whether text is trusted: `"false"` must not."""
     if value is True or value is False:
         return value
-    if isinstance(value, np.bool_) or (isinstance(value, int) and value in (0, 1)):
+    if isinstance(value, (np.bool_, int, np.integer)) and value in (0, 1):
         return bool(value)
     raise InputTypeError(f"{name} must be True or False, not {value!r}")

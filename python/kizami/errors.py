@@ -40,6 +40,10 @@ class KizamiError(Exception):
         # KeyError would show the repr of its argument.
         return self.message
 
+    def at_row(self, row: int) -> KizamiError:
+        """The same error, said of one row of a batch: the attribute `row`, and in the message."""
+        return type(self)(f"row {row}: {self.message}", **{**self._facts, "row": row})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.message, self._facts))
 
@@ -52,11 +56,12 @@ class InputTypeError(KizamiError, TypeError):
     """An argument has the wrong type.
 
     Attributes, where they apply: `segment` (index in the list of segments), `position` (index in
-    the list of texts or ids).
+    the list of texts or ids), `row` (index in a batch of ids).
     """
 
     segment: int
     position: int
+    row: int
 
 
 class InvalidValueError(KizamiError, ValueError):
@@ -66,9 +71,10 @@ class InvalidValueError(KizamiError, ValueError):
 class InvalidIdError(KizamiError, ValueError):
     """A token id is not in the vocabulary.
 
-    Attributes: `id`, `position` (index in the ids given), `vocab_size`.
+    Attributes: `id`, `position` (index in the ids given), `vocab_size`; `row` in a batch.
     """
 
+    row: int
     id: int
     position: int
     vocab_size: int

@@ -33,9 +33,10 @@ SEED = int(os.environ.get("KIZAMI_SEED", "1"))
 PLACEHOLDER = "<|kimi_image_placeholder|>"
 TEXTS = [
     "hello", "", " ", "\n", " \t\n", "  lead and trail \n", "<|open|>", "<|sep|>", "[EOS]", '"',
-    "&", "&amp;", "a & b", 'say "hi"', "数据", "naïve", "🎉", "\u200b", "\x1c", "\x00", "\ud83d", "'",
-    "\ud83d", "'", "{}", "null", "5", "a", "b", "f", "g", "None", "True", PLACEHOLDER, f"x{PLACEHOLDER}y",
-    PLACEHOLDER * 2, "<|end_of_msg|>", "<|kimi_image_place", "\u2028", "{0}", "%s", "\\", "```",
+    "&", "&amp;", "a & b", 'say "hi"', "数据", "naïve", "🎉", "\u200b", "\x1c", "\x00",
+    "\ud83d", "'", "{}", "null", "5", "a", "b", "f", "g", "None", "True", PLACEHOLDER,
+    f"x{PLACEHOLDER}y", PLACEHOLDER * 2, "<|end_of_msg|>", "<|kimi_image_place", "\u2028", "{0}",
+    "%s", "\\", "```",
 ]  # fmt: skip
 IDS = ["a", "b", "c", "x", "", "1", 1, 2, 2.0, True, None, "None", "True", ["a"], 0, "0"]
 NAMES = ["f", "g", "get_weather", "", None, 5, 0, 'q"&', "<|sep|>", PLACEHOLDER, ["f"], "搜索"]

@@ -630,7 +630,7 @@ def test_what_is_nested_too_deeply_or_contains_itself_is_refused() -> None:
         with pytest.raises(ChatValueError, match=r"^message 0 "):
             plain([asks(call("f", 1, {"k": value}))])
     for text in ("[" * 200_000, '{"k":' * 200_000):
-        with pytest.raises(ChatValueError, match="^message 0 "):
+        with pytest.raises(ChatValueError, match=r"^message 0 "):
             plain([asks(call("f", 1, text))])
 
 

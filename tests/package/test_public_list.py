@@ -1,0 +1,146 @@
+"""The public names: short, documented, and exactly these."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import kizami
+import pytest
+from kizami import errors
+
+PUBLIC = [
+    "Batch",
+    "Segment",
+    "Tokenizer",
+    "__version__",
+    "errors",
+    "get_num_threads",
+    "load",
+    "set_num_threads",
+]
+TOKENIZER = {
+    "control_tokens", "count", "count_chat", "count_segments", "decode", "decode_batch",
+    "decode_bytes", "encode", "encode_batch", "encode_chat", "encode_segments", "eos_ids", "name",
+    "render_chat", "token_bytes", "token_id", "tokens", "vocab_size",
+}  # fmt: skip
+LATER = {"encode_with_offsets", "session", "stream"}
+BATCH = {"ids", "offsets", "padded", "tolist"}
+
+
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_names_of_the_package() -> None:
+    assert kizami.__all__ == PUBLIC
+    assert all(hasattr(kizami, name) for name in PUBLIC)
+
+
+def test_nothing_else_can_be_seen() -> None:
+    code = "import kizami; print(*sorted(n for n in dir(kizami) if not n.startswith('_')))"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.split()
+
+    # `segments` is the module of `Segment`; Python shows an imported submodule on its package.
+    assert set(printed) - set(PUBLIC) <= {"segments"}
+
+
+def test_names_of_a_tokenizer() -> None:
+    names = public(kizami.Tokenizer)
+
+    assert names >= TOKENIZER
+    assert names - TOKENIZER <= LATER
+
+
+def test_names_of_a_batch() -> None:
+    inherited = {"count", "index"}
+
+    assert public(kizami.Batch) - inherited == BATCH
+
+
+def test_options_have_the_documented_defaults() -> None:
+    def options(function: object) -> dict[str, object]:
+        parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    tokenizer = kizami.Tokenizer
+    assert options(kizami.load) == {"revision": None, "token": None, "local_files_only": False}
+    assert options(tokenizer.encode) == {"allow_special": False, "legacy_chunks": True}
+    assert options(tokenizer.encode_segments) == {"legacy_chunks": True}
+    assert options(tokenizer.encode_batch) == {"allow_special": False}
+    assert options(tokenizer.count) == {"allow_special": False}
+    assert options(tokenizer.decode) == {"skip_special": False, "errors": "replace"}
+    documented = {
+        "tools": None,
+        "add_generation_prompt": True,
+        "thinking": True,
+        "thinking_effort": "max",
+        "tool_choice": None,
+        "response_format": None,
+        "response_schema": None,
+        "image_prompts": None,
+    }
+    assert options(tokenizer.render_chat).items() >= documented.items()
+
+
+def test_a_segment_is_a_pair() -> None:
+    assert kizami.Segment._fields == ("text", "allow_special")
+    assert kizami.Segment._field_defaults == {"allow_special": False}
+
+
+def test_errors_are_also_the_built_in_that_fits() -> None:
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        assert kind.__doc__
+        assert issubclass(kind, Exception)
+        if name not in ("KizamiError", "ChatWarning"):
+            assert issubclass(kind, errors.KizamiError)
+            assert issubclass(
+                kind, (ValueError, TypeError, KeyError, OSError, ImportError, RuntimeError)
+            )
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(kizami.__path__, "kizami.")
+    return sorted(m.name for m in found if not m.name.endswith(("__main__", "._native")))
+
+
+@pytest.mark.parametrize("name", ["kizami", *modules()])
+def test_every_module_says_what_it_is(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(f"{name} needs an optional dependency: {error}")
+
+    assert module.__doc__
+    for public_name in getattr(module, "__all__", []):
+        assert hasattr(module, public_name), (
+            f"{name}.__all__ lists {public_name}, which is not there"
+        )
+
+
+@pytest.mark.parametrize("kind", [kizami.Tokenizer, kizami.Batch])
+def test_every_public_method_is_documented(kind: type) -> None:
+    for name, member in vars(kind).items():
+        if name.startswith("_") or inspect.ismemberdescriptor(member):
+            continue
+        assert inspect.getdoc(member), f"{kind.__name__}.{name} has no docstring"
+
+
+def test_the_package_is_typed() -> None:
+    folder = Path(kizami.__file__).parent
+
+    assert (folder / "py.typed").is_file()
+    assert (folder / "_native.pyi").is_file()
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    from importlib.metadata import version
+
+    assert kizami.__version__ == version("kizami")
