@@ -90,11 +90,14 @@ def load(
     if isinstance(source, str) and _HUB_ID.fullmatch(source):
         directory = _download(source, revision, token, local_files_only)
         return _load_directory(directory, source)
-    names = ", ".join(_native.bundled_names())
+    name = os.fspath(source)
+    if isinstance(name, str) and name and (path.is_absolute() or name.startswith((".", "~"))):
+        raise SourceNotFoundError(f"there is no directory or file {name!r}", source=name)
+    bundled = ", ".join(_native.bundled_names())
     raise SourceNotFoundError(
-        f"no tokenizer {os.fspath(source)!r}: not a bundled name ({names}), "
-        "not a file or directory, not a hub id 'org/name'",
-        source=os.fspath(source),
+        f"no tokenizer {name!r}: not a bundled name ({bundled}), "
+        "not a directory or file here, not a hub id 'org/name'",
+        source=name,
     )
 
 
@@ -120,6 +123,7 @@ def _load_directory(directory: Path, name: str) -> Tokenizer:
     ranks = directory / _RANKS
     if not ranks.is_file():
         found = sorted(p.name for p in directory.iterdir() if p.suffix in (".json", ".model"))
+        found[5:] = ["…"] if len(found) > 5 else []
         raise UnknownFormatError(
             f"{directory} has no {_RANKS} "
             f"(it has: {', '.join(found) or 'no .json or .model file'}); "
@@ -206,6 +210,9 @@ def _eos_ids(
 def _ordinary(ranks: Path) -> tuple[_native.Tokenizer, str]:
     """The ordinary tokens of a rank file, without control tokens; and the file's SHA-256."""
     data = ranks.read_bytes()
+    if data.startswith(b"version https://git-lfs"):
+        message = f"{ranks} is a Git LFS pointer, not the file; run `git lfs pull` beside it"
+        raise VocabularyError(message, path=str(ranks), line=1)
     fingerprint = hashlib.sha256(data).hexdigest()
     if fingerprint == _native.KIMI_RANK_FILE_SHA256:
         # The very file that is bundled: share its tables.
@@ -261,8 +268,9 @@ def _download(
         import huggingface_hub
     except ImportError:
         raise MissingExtraError(
-            f"{repo!r} is a hub id, and loading from the hub needs huggingface_hub: "
-            "pip install 'kizami[hub]'; or download the repository and give its path",
+            f"there is no directory {repo!r} here; as a hub id it needs huggingface_hub "
+            "(the extra `hub`): pip install 'huggingface_hub>=0.25'; "
+            "or download the repository and give its path",
             extra="hub",
         ) from None
     try:
@@ -275,9 +283,10 @@ def _download(
         )
     except (OSError, ValueError) as error:
         where = "the local hub cache" if local_files_only else "the hub"
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        reason = str(error).strip().partition("\n")[0].removeprefix("Got: ")
+        reason = reason or type(error).__name__
         raise SourceNotFoundError(
-            f"{repo!r} could not be had from {where}: {reason}; "
+            f"there is no directory {repo!r} here, and it cannot be had from {where}: {reason}; "
             "check the id and the connection, or download the repository and give its path",
             source=repo,
         ) from error
