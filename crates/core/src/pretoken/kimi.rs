@@ -44,21 +44,10 @@ pub const KIMI_PATTERN: &str = concat!(
 pub(super) fn fill(level: Level, text: &[u8], at: usize, batch: &mut Batch) -> usize {
     match level.0 {
         Form::Scan => scan(text, at, batch),
-        Form::Scalar => super::kimi_planes::fill(crate::simd::Scalar, text, at, batch),
+        Form::Scalar => level.run(super::kimi_planes::Fill { classify: crate::simd::Scalar, text, at, batch }),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this form exists only where the processor has these features.
-        Form::Avx2 => unsafe { fill_avx2(text, at, batch) },
+        Form::Avx2(classify) => level.run(super::kimi_planes::Fill { classify, text, at, batch }),
     }
-}
-
-/// # Safety
-/// The processor has AVX2, BMI1 and BMI2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn fill_avx2(text: &[u8], at: usize, batch: &mut Batch) -> usize {
-    // SAFETY: the caller's promise.
-    let witness = unsafe { crate::simd::Avx2::assume() };
-    super::kimi_planes::fill(witness, text, at, batch)
 }
 
 /// The scanner alone: the twin of `kimi_planes`.

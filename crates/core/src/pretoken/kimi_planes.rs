@@ -24,14 +24,30 @@
 
 use super::Batch;
 use super::kimi::{contraction, next_end};
-use crate::simd::{Classify, Planes};
+use crate::simd::{Classify, Planes, Task};
 
 /// Texts shorter than this go to the scanner: a window would cost more.
 const MIN_BYTES: usize = 12;
 
 /// Fills `batch` from `at`; see [`super::Pattern::fill`].
+pub(super) struct Fill<'a, C> {
+    pub classify: C,
+    pub text: &'a [u8],
+    pub at: usize,
+    pub batch: &'a mut Batch,
+}
+
+impl<C: Classify> Task for Fill<'_, C> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        fill(self.classify, self.text, self.at, self.batch)
+    }
+}
+
 #[inline(always)]
-pub(super) fn fill<C: Classify>(classify: C, text: &[u8], mut at: usize, batch: &mut Batch) -> usize {
+fn fill<C: Classify>(classify: C, text: &[u8], mut at: usize, batch: &mut Batch) -> usize {
     while at < text.len() && !batch.is_full() {
         if text[at] < 0x80 && text.len() - at >= MIN_BYTES {
             let starts = window(classify, text, at);

@@ -41,6 +41,15 @@ pub trait Classify: Copy {
     fn planes(self, bytes: &[u8; 64]) -> Planes;
 }
 
+/// Work that is compiled once for each form. Implementors mark `run` and what it calls `#[inline(always)]`: what is not
+/// inlined is compiled for the plain processor. (A closure cannot be marked so.)
+pub trait Task {
+    /// What it gives.
+    type Output;
+    /// Does it.
+    fn run(self) -> Self::Output;
+}
+
 /// A form that this processor can run; there is no other way to make one than to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level(pub(crate) Form);
@@ -54,7 +63,7 @@ pub(crate) enum Form {
     Scalar,
     /// Bit maps by AVX2, with BMI.
     #[cfg(target_arch = "x86_64")]
-    Avx2,
+    Avx2(Avx2),
 }
 
 impl Level {
@@ -63,9 +72,7 @@ impl Level {
     pub fn all() -> Vec<Level> {
         let mut all = vec![Level(Form::Scan), Level(Form::Scalar)];
         #[cfg(target_arch = "x86_64")]
-        if ["avx2", "bmi1", "bmi2"].iter().all(|feature| has(feature)) {
-            all.push(Level(Form::Avx2));
-        }
+        all.extend(Avx2::new().map(|witness| Level(Form::Avx2(witness))));
         all
     }
 
@@ -76,18 +83,21 @@ impl Level {
             Form::Scan => "scan",
             Form::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Form::Avx2 => "avx2",
+            Form::Avx2(_) => "avx2",
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn has(feature: &str) -> bool {
-    match feature {
-        "avx2" => is_x86_feature_detected!("avx2"),
-        "bmi1" => is_x86_feature_detected!("bmi1"),
-        "bmi2" => is_x86_feature_detected!("bmi2"),
-        _ => false,
+impl Level {
+    /// Runs `task`, compiled for what this form may use: plain loops in it become wide vectors.
+    #[inline(always)]
+    pub fn run<T: Task>(self, task: T) -> T::Output {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a level of this form exists only where the processor has these features.
+            Form::Avx2(_) => unsafe { x86::run(task) },
+            _ => task.run(),
+        }
     }
 }
 

@@ -7,25 +7,17 @@ use std::arch::x86_64::{
 
 use super::{Classify, Planes};
 
-/// AVX2 with BMI. Make one only where the processor has both; see [`Avx2::new`].
-#[derive(Debug, Clone, Copy)]
+/// The witness that the processor has AVX2, BMI1 and BMI2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// The witness that the processor has AVX2, or None.
+    /// Asks the processor.
     #[must_use]
     pub fn new() -> Option<Self> {
-        is_x86_feature_detected!("avx2").then_some(Avx2(()))
-    }
-
-    /// A witness without asking the processor.
-    ///
-    /// # Safety
-    /// The processor has AVX2.
-    #[inline(always)]
-    #[must_use]
-    pub unsafe fn assume() -> Self {
-        Avx2(())
+        let all =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+        all.then_some(Avx2(()))
     }
 }
 
@@ -35,6 +27,16 @@ impl Classify for Avx2 {
         // SAFETY: the witness `self` exists only on processors with AVX2.
         unsafe { planes(bytes) }
     }
+}
+
+/// Runs `task`, compiled for AVX2 and BMI.
+///
+/// # Safety
+/// The processor has AVX2, BMI1 and BMI2.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) unsafe fn run<T: super::Task>(task: T) -> T::Output {
+    task.run()
 }
 
 /// # Safety
