@@ -18,6 +18,7 @@ pub mod num;
 pub mod parallel;
 pub mod pretoken;
 pub mod segment;
+pub mod simd;
 pub mod special;
 mod table;
 mod tables;

@@ -36,6 +36,13 @@ pub fn low_u8(value: u32) -> u8 {
     value as u8
 }
 
+/// The top `bits` bits of a hash, as an index; `bits` is 1 to 31.
+#[inline(always)]
+#[must_use]
+pub fn high_bits(hash: u64, bits: u32) -> usize {
+    ix(low_u32(hash >> (64 - bits)))
+}
+
 /// `floor(hash * n / 2^64)`: maps a 64-bit hash to `0..n` without a division.
 #[inline(always)]
 #[must_use]

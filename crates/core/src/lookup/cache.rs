@@ -7,7 +7,7 @@
 //! Only pre-tokens of at most [`super::MAX_KEY_BYTES`] bytes that give at most [`MAX_IDS`] ids are kept.
 
 use super::Key;
-use crate::num::{fast_range, low_u32};
+use crate::num::low_u32;
 
 /// Most ids of an entry.
 pub const MAX_IDS: usize = 6;
@@ -91,7 +91,7 @@ impl Default for Cache {
 impl Cache {
     #[inline(always)]
     fn line(&mut self, hash: u64) -> &mut [u64; WORDS] {
-        let at = self.start + fast_range(hash, LINES) * WORDS;
+        let at = self.start + crate::num::high_bits(hash, LINES.trailing_zeros()) * WORDS;
         (&mut self.words[at..at + WORDS]).try_into().expect("eight words")
     }
 

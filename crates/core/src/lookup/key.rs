@@ -30,18 +30,17 @@ impl Key {
             return None;
         }
         let mut padded = [0u8; 16];
-        let all = match text.get(start..start + 16) {
+        let bytes = match text[start..].first_chunk::<16>() {
             // Sixteen bytes are there: one load, then mask what is behind the pre-token.
-            Some(bytes) => u128::from_le_bytes(bytes.try_into().expect("sixteen bytes")),
+            Some(bytes) => bytes,
             None => {
                 padded[..len].copy_from_slice(&text[start..end]);
-                u128::from_le_bytes(padded)
+                &padded
             }
         };
-        let mask = (1u128 << (len * 8)) - 1;
-        let value = (all & mask) | (len as u128) << 120;
-        let [low, high] = split(value);
-        Some(Key { low, high })
+        let [low, high] = split(u128::from_le_bytes(*bytes));
+        let [low_mask, high_mask] = MASKS[len];
+        Some(Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 })
     }
 
     /// The two words of the key; the second is zero for no pre-token.
@@ -58,6 +57,17 @@ impl Key {
         fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93).wrapping_mul(0xa076_1d64_78bd_642f)
     }
 }
+
+/// Masks of the first `len` bytes of two words, by `len`.
+const MASKS: [[u64; 2]; MAX_KEY_BYTES + 1] = {
+    let mut masks = [[0; 2]; MAX_KEY_BYTES + 1];
+    let mut len = 1;
+    while len <= MAX_KEY_BYTES {
+        masks[len] = if len < 8 { [(1 << (8 * len)) - 1, 0] } else { [u64::MAX, (1 << (8 * (len - 8))) - 1] };
+        len += 1;
+    }
+    masks
+};
 
 #[inline(always)]
 fn split(value: u128) -> [u64; 2] {

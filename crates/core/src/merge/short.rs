@@ -13,6 +13,7 @@
 
 use super::{MergeTables, NONE, Scratch};
 use crate::num::{ix, low_u8};
+use crate::simd::{Task, level};
 
 /// Longest piece, in bytes.
 pub const MAX_BYTES: usize = 32;
@@ -23,10 +24,25 @@ const NEVER: u32 = i32::MAX as u32;
 
 /// Leaves the BPE result of `piece` (1 to [`MAX_BYTES`] bytes) in `scratch.tokens`.
 pub fn merge_short(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
-    if piece.len() <= MAX_BYTES / 2 {
-        merge::<{ MAX_BYTES / 2 }>(tables, piece, &mut scratch.tokens);
-    } else {
-        merge::<MAX_BYTES>(tables, piece, &mut scratch.tokens);
+    level().run(Merge { tables, piece, out: &mut scratch.tokens });
+}
+
+struct Merge<'a> {
+    tables: &'a MergeTables,
+    piece: &'a [u8],
+    out: &'a mut Vec<u32>,
+}
+
+impl Task for Merge<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        if self.piece.len() <= MAX_BYTES / 2 {
+            merge::<{ MAX_BYTES / 2 }>(self.tables, self.piece, self.out);
+        } else {
+            merge::<MAX_BYTES>(self.tables, self.piece, self.out);
+        }
     }
 }
 

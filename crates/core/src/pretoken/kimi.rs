@@ -21,6 +21,7 @@
 //! at most twice (once for its newlines, once for what follows the last of them).
 
 use super::Batch;
+use crate::simd::{Form, Level};
 use crate::unicode::{
     CASELESS, HAN_LETTER, HAN_NUMBER, HAN_OTHER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER, class_of,
     class_of_byte, decode_at,
@@ -39,7 +40,18 @@ pub const KIMI_PATTERN: &str = concat!(
 );
 
 /// Fills `batch` from `at`; see [`super::Pattern::fill`].
-pub(super) fn fill(text: &[u8], mut at: usize, batch: &mut Batch) -> usize {
+#[inline]
+pub(super) fn fill(level: Level, text: &[u8], at: usize, batch: &mut Batch) -> usize {
+    match level.0 {
+        Form::Scan => scan(text, at, batch),
+        Form::Scalar => level.run(super::kimi_planes::Fill { classify: crate::simd::Scalar, text, at, batch }),
+        #[cfg(target_arch = "x86_64")]
+        Form::Avx2(classify) => level.run(super::kimi_planes::Fill { classify, text, at, batch }),
+    }
+}
+
+/// The scanner alone: the twin of `kimi_planes`.
+fn scan(text: &[u8], mut at: usize, batch: &mut Batch) -> usize {
     while at < text.len() && !batch.is_full() {
         let end = next_end(text, at);
         batch.push(at, end);
@@ -112,7 +124,7 @@ const SYMBOL: u16 = set(&[OTHER, MARK, HAN_OTHER]);
 
 /// The end of the pre-token that starts at `at` (below `text.len()`).
 #[inline]
-fn next_end(text: &[u8], at: usize) -> usize {
+pub(super) fn next_end(text: &[u8], at: usize) -> usize {
     let (class, next) = step(text, at);
     match class {
         LOWER | UPPER | CASELESS | MARK => word(text, at).unwrap_or(next),
@@ -158,7 +170,7 @@ fn word(text: &[u8], start: usize) -> Option<usize> {
 
 /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?` at `at`. Case folding is Unicode's: U+017F counts as `s`.
 #[inline]
-fn contraction(text: &[u8], at: usize) -> usize {
+pub(super) fn contraction(text: &[u8], at: usize) -> usize {
     if text.get(at) != Some(&b'\'') {
         return at;
     }

@@ -15,12 +15,14 @@
 #[cfg(feature = "general-pattern")]
 mod general;
 mod kimi;
+mod kimi_planes;
 
 #[cfg(feature = "general-pattern")]
 pub use general::GeneralPattern;
 pub use kimi::KIMI_PATTERN;
 
 use crate::error::Error;
+use crate::simd::Level;
 
 /// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
 pub const BATCH: usize = 256;
@@ -107,7 +109,20 @@ impl Pattern {
     pub fn fill(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         batch.len = 0;
         match self {
-            Pattern::Kimi => Ok(kimi::fill(text, at, batch)),
+            Pattern::Kimi => Ok(kimi::fill(crate::simd::level(), text, at, batch)),
+            #[cfg(feature = "general-pattern")]
+            Pattern::General(general) => general.fill(text, at, batch),
+        }
+    }
+
+    /// As [`Pattern::fill`], by one form of the scanner: tests compare them.
+    ///
+    /// # Errors
+    /// As [`Pattern::fill`].
+    pub fn fill_at_level(&self, level: Level, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
+        batch.len = 0;
+        match self {
+            Pattern::Kimi => Ok(kimi::fill(level, text, at, batch)),
             #[cfg(feature = "general-pattern")]
             Pattern::General(general) => general.fill(text, at, batch),
         }

@@ -1,0 +1,121 @@
+//! Bytes to bit maps, 64 at a time: every intrinsic of the crate, with a scalar twin beside it.
+//!
+//! [`Planes`] says of 64 bytes which belong to which class; bit `i` stands for byte `i`. What the classes
+//! mean for a split is decided elsewhere (`pretoken`). [`level`] picks the widest form that the processor has, once;
+//! `KIZAMI_CPU=scan|scalar|avx2` forces one, for tests. All forms give equal planes: `tests/simd.rs`.
+
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::sync::OnceLock;
+
+pub use scalar::Scalar;
+#[cfg(target_arch = "x86_64")]
+pub use x86::Avx2;
+
+/// Classes of 64 bytes, one bit a byte. ASCII only: of a byte from 0x80 on, `non_ascii` alone is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Planes {
+    /// `a` to `z`.
+    pub lower: u64,
+    /// `A` to `Z`.
+    pub upper: u64,
+    /// `0` to `9`.
+    pub digit: u64,
+    /// U+0020, tab, vertical tab, form feed: white space but for newlines.
+    pub space: u64,
+    /// U+0020.
+    pub blank: u64,
+    /// `\r` and `\n`.
+    pub newline: u64,
+    /// `'`.
+    pub quote: u64,
+    /// Bytes from 0x80 on.
+    pub non_ascii: u64,
+}
+
+/// A way to classify bytes.
+pub trait Classify: Copy {
+    /// The planes of 64 bytes.
+    fn planes(self, bytes: &[u8; 64]) -> Planes;
+}
+
+/// Work that is compiled once for each form. Implementors mark `run` and what it calls `#[inline(always)]`: what is not
+/// inlined is compiled for the plain processor. (A closure cannot be marked so.)
+pub trait Task {
+    /// What it gives.
+    type Output;
+    /// Does it.
+    fn run(self) -> Self::Output;
+}
+
+/// A form that this processor can run; there is no other way to make one than to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level(pub(crate) Form);
+
+/// The forms that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The scanner, byte by byte: the twin of all others.
+    Scan,
+    /// Bit maps by plain code.
+    Scalar,
+    /// Bit maps by AVX2, with BMI.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+}
+
+impl Level {
+    /// All forms that this processor can run, the fastest last.
+    #[must_use]
+    pub fn all() -> Vec<Level> {
+        let mut all = vec![Level(Form::Scan), Level(Form::Scalar)];
+        #[cfg(target_arch = "x86_64")]
+        all.extend(Avx2::new().map(|witness| Level(Form::Avx2(witness))));
+        all
+    }
+
+    /// The name by which `KIZAMI_CPU` knows it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Form::Scan => "scan",
+            Form::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Form::Avx2(_) => "avx2",
+        }
+    }
+}
+
+impl Level {
+    /// Runs `task`, compiled for what this form may use: plain loops in it become wide vectors.
+    #[inline(always)]
+    pub fn run<T: Task>(self, task: T) -> T::Output {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a level of this form exists only where the processor has these features.
+            Form::Avx2(_) => unsafe { x86::run(task) },
+            _ => task.run(),
+        }
+    }
+}
+
+/// The form in use, chosen at the first call: what `KIZAMI_CPU` names if this processor can run it, else the fastest.
+#[inline]
+#[must_use]
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| choose(std::env::var("KIZAMI_CPU").ok().as_deref()))
+}
+
+fn choose(forced: Option<&str>) -> Level {
+    let all = Level::all();
+    let named = all.iter().copied().find(|level| Some(level.name()) == forced);
+    // Plain bit maps are no faster than the scanner where the compiler has no vectors to make them with.
+    let fastest = match all[..] {
+        [.., last] if last.0 != Form::Scalar => last,
+        _ => Level(Form::Scan),
+    };
+    named.unwrap_or(fastest)
+}
