@@ -104,6 +104,8 @@ class Batch:
         lengths = np.diff(self.offsets)
         longest = int(lengths.max(initial=0))
         width = longest if length is None else length
+        if width < 0:
+            raise InvalidValueError(f"length must not be negative, and is {width}")
         if longest > width:
             index = int(lengths.argmax())
             raise InvalidValueError(

@@ -24,7 +24,7 @@ def native_ids(ids: Any, vocab_size: int) -> NativeIds:
     """
     if type(ids) is list:
         return ids
-    if isinstance(ids, (str, bytes, bytearray, dict)):
+    if isinstance(ids, (str, bytes, bytearray, dict, set, frozenset)):
         raise InputTypeError(f"ids must be a sequence of ints, not {type(ids).__name__}")
     if not isinstance(ids, np.ndarray):
         if not hasattr(ids, "__array__"):
@@ -38,7 +38,8 @@ def native_ids(ids: Any, vocab_size: int) -> NativeIds:
             f"ids must have one dimension, not shape {ids.shape}; use decode_batch for rows"
         )
     if ids.dtype == np.uint32:
-        return np.ascontiguousarray(ids)
+        aligned: NativeIds = np.require(ids, requirements=["C", "A"])
+        return aligned
     if ids.size and ids.dtype.kind not in "iu":
         raise InputTypeError(f"ids must be integers, not {ids.dtype}")
     outside = (
@@ -62,8 +63,8 @@ def invalid_id(id_: int, position: int, vocab_size: int) -> InvalidIdError:
     )
 
 
-def explain(ids: list[Any], vocab_size: int) -> Exception:
-    """Why the native side could not convert this list."""
+def explain(ids: list[Any], vocab_size: int) -> Exception | None:
+    """Why the native side could not convert this list, or None if the list is not to blame."""
     for position, item in enumerate(ids):
         try:
             if isinstance(item, (bool, np.bool_)):
@@ -75,4 +76,4 @@ def explain(ids: list[Any], vocab_size: int) -> Exception:
             return InputTypeError(message, position=position)
         if not 0 <= value < vocab_size:
             return invalid_id(value, position, vocab_size)
-    return InputTypeError("ids changed while they were read")
+    return None

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kizami import _native
 from kizami._tokenizer import Tokenizer
@@ -83,9 +83,9 @@ def load(
         kind = type(source).__name__
         raise InputTypeError(f"source must be a name or a path, not {kind}") from None
     # An empty name would be the current directory.
-    if os.fspath(source) and path.is_dir():
+    if os.fspath(source) and _is(path, "is_dir"):
         return _load_directory(path, path.resolve().name)
-    if path.is_file():
+    if _is(path, "is_file"):
         return _load_file(path)
     if isinstance(source, str) and _HUB_ID.fullmatch(source):
         directory = _download(source, revision, token, local_files_only)
@@ -99,6 +99,14 @@ def load(
         "not a directory or file here, not a hub id 'org/name'",
         source=name,
     )
+
+
+def _is(path: Path, kind: Literal["is_dir", "is_file"]) -> bool:
+    """A path that the system refuses to look at (a name too long, say) is neither."""
+    try:
+        return bool(getattr(path, kind)())
+    except (OSError, ValueError):
+        return False
 
 
 def _load_bundled(name: str) -> Tokenizer:
@@ -176,7 +184,12 @@ def _control_tokens(config: dict[str, Any], first: int, path: Path) -> list[tupl
         raise VocabularyError(f"{path}: added_tokens_decoder must be an object", path=str(path))
     for key, entry in listed.items():
         content = entry.get("content") if isinstance(entry, dict) else None
-        if not key.isdecimal() or int(key) not in tokens or not isinstance(content, str):
+        if (
+            not key.isdecimal()
+            or len(key) > 10
+            or int(key) not in tokens
+            or not isinstance(content, str)
+        ):
             raise VocabularyError(
                 f"{path}: added_tokens_decoder[{key!r}] is no control token; "
                 f"ids must be from {first} to {first + _KIMI_CONTROLS - 1}, with a text as content",
@@ -198,10 +211,14 @@ def _eos_ids(
 ) -> list[int]:
     generation = _read_json(directory / _GENERATION) or {}
     stated = generation.get("eos_token_id")
-    ids = stated if isinstance(stated, list) else [stated]
-    known = [id_ for id_ in ids if type(id_) is int and 0 <= id_ < 1 << 32]
-    if known:
-        return known
+    if stated is not None:
+        ids = stated if isinstance(stated, list) else [stated]
+        for id_ in ids:
+            if type(id_) is not int or not 0 <= id_ <= controls[-1][0]:
+                path = str(directory / _GENERATION)
+                message = f"{path}: eos_token_id {id_!r} is no token id of this vocabulary"
+                raise VocabularyError(message, path=path)
+        return ids
     name = config.get("eos_token")
     name = name.get("content") if isinstance(name, dict) else name
     return [id_ for id_, text, _ in controls if text == name]
@@ -236,7 +253,8 @@ def unpickle(
     """Rebuilds a pickled tokenizer: by name if it is bundled here, else from the pickle."""
     if ranks is None and name in _native.bundled_names():
         bundled = _load_bundled(name)
-        if bundled._native.control_tokens() == controls:
+        same_controls = bundled._native.control_tokens() == controls
+        if same_controls and bundled._native.eos_ids == eos_ids:
             return bundled
     if ranks is None:
         if fingerprint != _native.KIMI_RANK_FILE_SHA256:
@@ -254,6 +272,9 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}"
+        raise VocabularyError(message, path=str(path)) from None
     except (ValueError, RecursionError) as error:
         raise VocabularyError(f"{path} is no JSON: {error}", path=str(path)) from None
     if not isinstance(value, dict):

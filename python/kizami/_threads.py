@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 import warnings
+from pathlib import PurePath
+from types import FrameType
 
 from kizami import _native
 from kizami.errors import InputTypeError, InvalidValueError
 
 _ENVIRONMENT = "KIZAMI_NUM_THREADS"
 _MOST = 1 << 16
+
+# What the command line has to say about the environment, since it words its warnings itself.
+note_for_command_line: str | None = None
 
 
 def set_num_threads(n: int) -> None:
@@ -55,15 +61,46 @@ def get_num_threads() -> int:
     return _native.get_num_threads()
 
 
+def _importer() -> FrameType:
+    """The frame outside this package that imports it."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.partition(".")[0] not in ("kizami", "importlib"):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _is_command_line(importer: FrameType) -> bool:
+    """Is it the script `kizami`, or `python -m kizami`?"""
+    name = importer.f_globals.get("__name__")
+    script = sys.argv[0] if sys.argv else ""
+    return name == "runpy" or (name == "__main__" and PurePath(script).stem == "kizami")
+
+
 def _from_environment() -> None:
+    global note_for_command_line
     text = os.environ.get(_ENVIRONMENT)
     if not text:
         return
-    if text.isdecimal() and 1 <= int(text) <= _MOST:
+    if text.isdecimal() and len(text) < 10 and 1 <= int(text) <= _MOST:
         _native.set_num_threads(int(text))
         return
     message = f"{_ENVIRONMENT}={text!r} is ignored; it must be a number from 1 to {_MOST}"
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    importer = _importer()
+    if _is_command_line(importer):
+        note_for_command_line = message
+        return
+    facts = importer.f_globals
+    warnings.warn_explicit(
+        message,
+        RuntimeWarning,
+        importer.f_code.co_filename,
+        importer.f_lineno,
+        module=facts.get("__name__"),
+        registry=facts.setdefault("__warningregistry__", {}),
+    )
 
 
 _from_environment()

@@ -6,6 +6,7 @@ native call. Instances are immutable, so copies are the object itself and thread
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, SupportsIndex
@@ -310,7 +311,7 @@ class Tokenizer:
             raise self._diagnose(converted, error) from None
 
     def _diagnose(self, ids: Any, error: Exception) -> Exception:
-        return explain(ids, self.vocab_size) if isinstance(ids, list) else error
+        return (explain(ids, self.vocab_size) if isinstance(ids, list) else None) or error
 
     def decode_batch(
         self,
@@ -352,13 +353,13 @@ class Tokenizer:
         >>> kizami.load("kimi-k3").token_bytes(2695)
         b' world'
         """
-        ids = native_ids([id], self.vocab_size)
-        try:
-            found = self._native.token_bytes(ids[0])
-        except (TypeError, OverflowError) as error:
-            raise self._diagnose(ids, error) from None
+        fault = explain([id], self.vocab_size)
+        if fault is not None:
+            raise fault
+        number = operator.index(id)
+        found = self._native.token_bytes(number)
         if found is None:
-            raise invalid_id(int(ids[0]), 0, self.vocab_size)
+            raise invalid_id(number, 0, self.vocab_size)
         return found
 
     def token_id(self, token: bytes | str) -> int | None:

@@ -21,9 +21,13 @@ pub(crate) fn decode(
     skip_special: bool,
     vocab_size: u32,
 ) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::with_capacity(ids.len() * 4 + 16);
+    let mut out = Vec::new();
+    crate::error::reserve(&mut out, ids.len() * 4 + 16)?;
     for (position, &id) in ids.iter().enumerate() {
         if let Some(bytes) = vocab.token_bytes(id) {
+            if out.capacity() - out.len() < bytes.len() {
+                crate::error::reserve(&mut out, bytes.len())?;
+            }
             out.extend_from_slice(bytes);
             continue;
         }

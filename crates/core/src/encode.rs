@@ -123,7 +123,7 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// # Errors
-    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`].
+    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`].
     pub fn new(segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
         let mut request = Request {
             segments,
@@ -137,7 +137,7 @@ impl<'a> Request<'a> {
             if bound > MAX_BYTES {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
-            let (utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena);
+            let (utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena)?;
             request.bytes += match utf8 {
                 Utf8::Borrowed(bytes) => bytes.len(),
                 Utf8::Arena(from, to) => to - from,

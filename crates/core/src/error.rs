@@ -29,6 +29,11 @@ pub enum Error {
     Image(String),
     /// A split pattern that does not compile or that gave up.
     Pattern(String),
+    /// The system gave no memory.
+    Memory {
+        /// What was asked for.
+        bytes: usize,
+    },
     /// A segment longer than offsets can say.
     TooLong {
         /// Index of the segment.
@@ -48,6 +53,7 @@ impl fmt::Display for Error {
             Error::Vocabulary { line, reason } => write!(f, "line {line}: {reason}"),
             Error::Image(reason) => write!(f, "unusable vocabulary image: {reason}"),
             Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
+            Error::Memory { bytes } => write!(f, "no memory for {bytes} bytes"),
             Error::TooLong { segment, bytes } => {
                 write!(
                     f,
@@ -60,3 +66,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Makes room for `more` elements, or says that there is none; for buffers whose size a caller decides.
+pub(crate) fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    buffer.try_reserve(more).map_err(|_| Error::Memory { bytes: more.saturating_mul(size_of::<T>()) })
+}

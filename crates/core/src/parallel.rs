@@ -38,11 +38,14 @@ pub fn for_each<T: Send>(threads: usize, items: impl Iterator<Item = T> + Send, 
         return run();
     }
     std::thread::scope(|scope| {
-        for _ in 1..threads {
-            if std::thread::Builder::new().name("kizami".into()).spawn_scoped(scope, run).is_err() {
-                break;
+        let start = |_| std::thread::Builder::new().name("kizami".into()).spawn_scoped(scope, run).ok();
+        let started: Vec<_> = (1..threads).map_while(start).collect();
+        run();
+        // The end of the scope would wait for the work only, not for the threads to be gone.
+        for thread in started {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
             }
         }
-        run();
     });
 }

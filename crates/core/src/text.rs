@@ -6,6 +6,7 @@
 //! U+FFFD; a cut (see [`crate::cuts`]) between the two parts them.
 
 use crate::cuts;
+use crate::error::{Error, reserve};
 
 /// The characters of one segment, in the caller's own memory.
 #[derive(Debug, Clone, Copy)]
@@ -43,13 +44,17 @@ impl<'a> Text<'a> {
 
     /// Gives the UTF-8 (appended to `arena` where it is not there already) and, if `legacy_chunks`, the
     /// places to cut it, as byte offsets.
-    pub fn prepare(&self, legacy_chunks: bool, arena: &mut Vec<u8>) -> (Utf8<'a>, Vec<usize>) {
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the arena cannot grow.
+    pub fn prepare(&self, legacy_chunks: bool, arena: &mut Vec<u8>) -> Result<(Utf8<'a>, Vec<usize>), Error> {
         let start = arena.len();
         let cut = |utf8: &[u8], ascii: bool| if legacy_chunks { cuts::cuts_utf8(utf8, ascii) } else { Vec::new() };
-        match *self {
+        Ok(match *self {
             Text::Utf8(text) => (Utf8::Borrowed(text.as_bytes()), cut(text.as_bytes(), false)),
             Text::Latin1(bytes) if bytes.is_ascii() => (Utf8::Borrowed(bytes), cut(bytes, true)),
             Text::Latin1(bytes) => {
+                reserve(arena, bytes.len() * 2)?;
                 arena.resize(start + bytes.len() * 2, 0);
                 let written = encoding_rs::mem::convert_latin1_to_utf8(bytes, &mut arena[start..]);
                 arena.truncate(start + written);
@@ -59,35 +64,35 @@ impl<'a> Text<'a> {
                 if legacy_chunks && units.len() > cuts::RUN && units.iter().any(|&u| is_surrogate(u.into())) {
                     return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
                 }
-                ucs2_to_utf8(units, arena);
+                ucs2_to_utf8(units, arena)?;
                 (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
             }
             Text::Ucs4(units) => {
                 if legacy_chunks && units.len() > cuts::RUN && units.iter().any(|&u| is_surrogate(u)) {
                     return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
                 }
-                ucs4_to_utf8(units, arena);
+                ucs4_to_utf8(units, arena)?;
                 (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
             }
-        }
+        })
     }
 
     /// Transcodes piece by piece, so that a cut parts a surrogate pair.
-    fn prepare_by_piece(&self, cuts: &[usize], arena: &mut Vec<u8>) -> (Utf8<'a>, Vec<usize>) {
+    fn prepare_by_piece(&self, cuts: &[usize], arena: &mut Vec<u8>) -> Result<(Utf8<'a>, Vec<usize>), Error> {
         let start = arena.len();
         let mut byte_cuts = Vec::with_capacity(cuts.len());
         let mut from = 0;
         for &to in cuts.iter().chain([&usize::MAX]) {
             match *self {
-                Text::Ucs2(units) => ucs2_to_utf8(&units[from..to.min(units.len())], arena),
-                Text::Ucs4(units) => ucs4_to_utf8(&units[from..to.min(units.len())], arena),
+                Text::Ucs2(units) => ucs2_to_utf8(&units[from..to.min(units.len())], arena)?,
+                Text::Ucs4(units) => ucs4_to_utf8(&units[from..to.min(units.len())], arena)?,
                 _ => unreachable!("only these two can hold surrogates"),
             }
             byte_cuts.push(arena.len() - start);
             from = to;
         }
         byte_cuts.pop();
-        (Utf8::Arena(start, arena.len()), byte_cuts)
+        Ok((Utf8::Arena(start, arena.len()), byte_cuts))
     }
 }
 
@@ -96,15 +101,17 @@ fn is_surrogate(unit: u32) -> bool {
     unit & 0xffff_f800 == 0xd800
 }
 
-fn ucs2_to_utf8(units: &[u16], arena: &mut Vec<u8>) {
+fn ucs2_to_utf8(units: &[u16], arena: &mut Vec<u8>) -> Result<(), Error> {
     let start = arena.len();
+    reserve(arena, units.len() * 3)?;
     arena.resize(start + units.len() * 3, 0);
     let written = encoding_rs::mem::convert_utf16_to_utf8(units, &mut arena[start..]);
     arena.truncate(start + written);
+    Ok(())
 }
 
-fn ucs4_to_utf8(units: &[u32], arena: &mut Vec<u8>) {
-    arena.reserve(units.len() * 2);
+fn ucs4_to_utf8(units: &[u32], arena: &mut Vec<u8>) -> Result<(), Error> {
+    reserve(arena, units.len() * 4)?;
     let mut i = 0;
     while i < units.len() {
         let unit = units[i];
@@ -124,6 +131,7 @@ fn ucs4_to_utf8(units: &[u32], arena: &mut Vec<u8>) {
         let mut buffer = [0; 4];
         arena.extend_from_slice(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut buffer).as_bytes());
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -132,7 +140,7 @@ mod tests {
 
     fn utf8(text: Text<'_>) -> String {
         let mut arena = Vec::new();
-        match text.prepare(true, &mut arena).0 {
+        match text.prepare(true, &mut arena).unwrap().0 {
             Utf8::Borrowed(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
             Utf8::Arena(from, to) => String::from_utf8(arena[from..to].to_vec()).unwrap(),
         }
@@ -159,7 +167,7 @@ mod tests {
         let mut units = vec![0x61u16; cuts::RUN - 1];
         units.extend([0xd83d, 0xde00]);
         let mut arena = Vec::new();
-        let (_, byte_cuts) = Text::Ucs2(&units).prepare(true, &mut arena);
+        let (_, byte_cuts) = Text::Ucs2(&units).prepare(true, &mut arena).unwrap();
         assert_eq!(byte_cuts, [cuts::RUN - 1 + 3]);
         assert!(arena.ends_with("\u{fffd}\u{fffd}".as_bytes()));
     }

@@ -78,7 +78,7 @@ impl Tokenizer {
     /// Makes a request ready to run.
     ///
     /// # Errors
-    /// [`Error::TooLong`].
+    /// [`Error::TooLong`]; [`Error::Memory`].
     pub fn prepare<'a>(&'a self, segments: &'a [Segment<'a>], options: Options) -> Result<Prepared<'a>, Error> {
         Ok(Prepared { tokenizer: self, request: Request::new(segments, options.legacy_chunks)? })
     }
@@ -86,7 +86,7 @@ impl Tokenizer {
     /// The ids of `segments`: the concatenation of the ids of each.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::Pattern`] if a general pattern gave up.
+    /// [`Error::TooLong`]; [`Error::Memory`]; [`Error::Pattern`] if a general pattern gave up.
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,8 @@ impl Tokenizer {
     /// ```
     pub fn encode(&self, segments: &[Segment<'_>], options: Options) -> Result<Vec<u32>, Error> {
         let prepared = self.prepare(segments, options)?;
-        let mut ids = Vec::with_capacity(prepared.max_ids());
+        let mut ids = Vec::new();
+        crate::error::reserve(&mut ids, prepared.max_ids())?;
         let len = prepared.encode_into(ids.spare_capacity_mut(), None)?;
         // SAFETY: `encode_into` initialised the first `len` slots of the spare capacity of an empty vector.
         unsafe { ids.set_len(len) };
@@ -110,7 +111,7 @@ impl Tokenizer {
     /// The bytes of `ids`, concatenated; with `skip_special`, without the control tokens flagged so.
     ///
     /// # Errors
-    /// [`Error::UnknownId`].
+    /// [`Error::UnknownId`]; [`Error::Memory`].
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<Vec<u8>, Error> {
         decode::decode(&self.tables.vocab, &self.controls, ids, skip_special, self.vocab_size())
     }

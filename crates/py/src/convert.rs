@@ -5,11 +5,11 @@ use std::mem::MaybeUninit;
 
 use kizami_core::{Prepared, Segment, Text};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
-use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyIterator, PyList, PyString, PyTuple};
 
 use crate::errors::{raise, to_py_err};
 
@@ -22,6 +22,9 @@ thread_local! {
     static IDS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Most room made at once for what a caller's `__len__` promises.
+const MAX_HINT: usize = 1 << 16;
+
 /// The strings of a request, held alive, with their trust.
 pub struct Held<'py>(Vec<(Bound<'py, PyString>, bool)>);
 
@@ -33,12 +36,12 @@ impl<'py> Held<'py> {
                 "segments must be an iterable of (text, allow_special), not str; use encode(text) for one text";
             return Err(raise(segments.py(), "InputTypeError", message, &[]));
         }
-        let iter = segments.try_iter().map_err(|_| {
+        let wrong = || {
             let message = format!("segments must be an iterable of (text, allow_special), not {}", type_name(segments));
             raise(segments.py(), "InputTypeError", &message, &[])
-        })?;
-        let mut held = Vec::with_capacity(segments.len().unwrap_or(0));
-        for (index, item) in iter.enumerate() {
+        };
+        let mut held = Vec::with_capacity(length_hint(segments)?);
+        for (index, item) in iterate(segments, wrong)?.enumerate() {
             held.push(parse_segment(&item?).map_err(|e| e.into_py_err(segments.py(), index))?);
         }
         Ok(Held(held))
@@ -46,25 +49,24 @@ impl<'py> Held<'py> {
 
     /// From any iterable of `str`, all with the same trust.
     pub fn from_texts(texts: &Bound<'py, PyAny>, allow_special: bool) -> PyResult<Self> {
-        let wrong = |got: &Bound<'py, PyAny>, facts: &[(&str, i64)], place: &str| {
-            let message = format!(
-                "{place} must be {}, not {}",
-                if facts.is_empty() { "an iterable of str" } else { "str" },
-                type_name(got)
-            );
-            raise(texts.py(), "InputTypeError", &message, facts)
-        };
+        let py = texts.py();
         if texts.is_instance_of::<PyString>() {
-            return Err(wrong(texts, &[], "texts"));
+            let message = "texts must be an iterable of str, not one str; use encode(text), or [text]";
+            return Err(raise(py, "InputTypeError", message, &[]));
         }
-        let mut held = Vec::with_capacity(texts.len().unwrap_or(0));
-        for (index, item) in texts.try_iter().map_err(|_| wrong(texts, &[], "texts"))?.enumerate() {
+        let wrong = || {
+            let message = format!("texts must be an iterable of str, not {}", type_name(texts));
+            raise(py, "InputTypeError", &message, &[])
+        };
+        let mut held = Vec::with_capacity(length_hint(texts)?);
+        for (index, item) in iterate(texts, wrong)?.enumerate() {
             let item = item?;
-            let place = i64::try_from(index).unwrap_or(i64::MAX);
-            match item.cast::<PyString>() {
-                Ok(text) => held.push((text.clone(), allow_special)),
-                Err(_) => return Err(wrong(&item, &[("position", place)], &format!("text {index}"))),
-            }
+            let Ok(text) = item.cast::<PyString>() else {
+                let message = format!("text {index} must be str, not {}", type_name(&item));
+                let position = i64::try_from(index).unwrap_or(i64::MAX);
+                return Err(raise(py, "InputTypeError", &message, &[("position", position)]));
+            };
+            held.push((text.clone(), allow_special));
         }
         Ok(Held(held))
     }
@@ -74,7 +76,13 @@ impl<'py> Held<'py> {
         match text.cast::<PyString>() {
             Ok(text) => Ok(Held(vec![(text.clone(), allow_special)])),
             Err(_) => {
-                let hint = if text.is_instance_of::<pyo3::types::PyBytes>() { "; decode the bytes first" } else { "" };
+                let hint = if text.is_instance_of::<PyBytes>() {
+                    "; decode the bytes first"
+                } else if text.is_instance_of::<PyList>() || text.is_instance_of::<PyTuple>() {
+                    "; use encode_batch for several texts, encode_segments for segments"
+                } else {
+                    ""
+                };
                 let message = format!("text must be str, not {}{hint}", type_name(text));
                 Err(raise(text.py(), "InputTypeError", &message, &[]))
             }
@@ -98,42 +106,81 @@ fn as_segment<'a>(text: &'a Bound<'_, PyString>, allow_special: bool) -> PyResul
     Ok(Segment { text, allow_special })
 }
 
+/// A caller's `__len__`, as far as it is believed; 0 where there is none.
+fn length_hint(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    match object.len() {
+        Ok(len) => Ok(len.min(MAX_HINT)),
+        Err(error) if is_about_types(object.py(), &error) => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// The iterator of a caller's object; `wrong` says that it has none. Other errors are the caller's own.
+fn iterate<'py>(object: &Bound<'py, PyAny>, wrong: impl Fn() -> PyErr) -> PyResult<Bound<'py, PyIterator>> {
+    object.try_iter().map_err(|error| if is_about_types(object.py(), &error) { wrong() } else { error })
+}
+
+/// Whether an error says that an object lacks an ability, rather than coming from the caller's own code.
+fn is_about_types(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py)
+}
+
 /// What is wrong with one segment.
-struct SegmentError(String);
+enum SegmentError {
+    /// Said by us.
+    Ours(String),
+    /// Raised by the caller's own code while we read the segment.
+    Theirs(PyErr),
+}
+
+impl From<PyErr> for SegmentError {
+    fn from(error: PyErr) -> Self {
+        SegmentError::Theirs(error)
+    }
+}
 
 impl SegmentError {
     fn into_py_err(self, py: Python<'_>, index: usize) -> PyErr {
         let index = i64::try_from(index).unwrap_or(i64::MAX);
-        raise(py, "InputTypeError", &format!("segment {index} {}", self.0), &[("segment", index)])
+        match self {
+            SegmentError::Ours(text) => {
+                raise(py, "InputTypeError", &format!("segment {index} {text}"), &[("segment", index)])
+            }
+            SegmentError::Theirs(error) => error,
+        }
     }
 }
 
 fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>, bool), SegmentError> {
-    let py = item.py();
-    let (text, flag) = if let Ok(pair) = item.cast::<PyTuple>() {
-        match (pair.len(), pair.get_item(0), pair.get_item(1)) {
-            (2, Ok(text), Ok(flag)) => (text, flag),
-            (n, _, _) => return Err(SegmentError(format!("must have 2 items, text and allow_special, not {n}"))),
-        }
-    } else if let (Ok(text), Ok(flag)) = (item.getattr(intern!(py, "text")), item.getattr(intern!(py, "allow_special")))
-    {
-        (text, flag)
-    } else if item.is_instance_of::<PyList>() && item.len().unwrap_or(0) == 2 {
-        match (item.get_item(0), item.get_item(1)) {
-            (Ok(text), Ok(flag)) => (text, flag),
-            _ => return Err(SegmentError("changed while it was read".into())),
-        }
-    } else {
-        let name = type_name(item);
-        return Err(SegmentError(format!("must be (text, allow_special) or have these attributes, not {name}")));
-    };
-    let text = match text.cast_into::<PyString>() {
-        Ok(text) => text,
+    let (text, flag) = text_and_flag(item)?;
+    match text.cast_into::<PyString>() {
+        Ok(text) => Ok((text, parse_flag(&flag)?)),
         Err(error) => {
-            return Err(SegmentError(format!("has text of type {}; it must be str", type_name(&error.into_inner()))));
+            let name = type_name(&error.into_inner());
+            Err(SegmentError::Ours(format!("has text of type {name}; it must be str")))
         }
+    }
+}
+
+fn text_and_flag<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), SegmentError> {
+    let py = item.py();
+    let pair = |n: usize| match n {
+        2 => Ok((item.get_item(0)?, item.get_item(1)?)),
+        _ => Err(SegmentError::Ours(format!("must have 2 items, text and allow_special, not {n}"))),
     };
-    Ok((text, parse_flag(&flag)?))
+    if let Ok(tuple) = item.cast::<PyTuple>() {
+        return pair(tuple.len());
+    }
+    if let Ok(list) = item.cast::<PyList>() {
+        return pair(list.len());
+    }
+    match (item.getattr_opt(intern!(py, "text"))?, item.getattr_opt(intern!(py, "allow_special"))?) {
+        (Some(text), Some(flag)) => Ok((text, flag)),
+        _ => {
+            let name = type_name(item);
+            Err(SegmentError::Ours(format!("must be (text, allow_special) or have these attributes, not {name}")))
+        }
+    }
 }
 
 /// A bool, a NumPy bool, or the integer 0 or 1. Not any truthy object: `"False"` must not mean trust.
@@ -141,13 +188,25 @@ fn parse_flag(flag: &Bound<'_, PyAny>) -> Result<bool, SegmentError> {
     if let Ok(flag) = flag.cast::<PyBool>() {
         return Ok(flag.is_true());
     }
-    let name = type_name(flag);
-    let numpy_bool = name == "bool" || name == "bool_";
-    match (numpy_bool, flag.extract::<u8>()) {
-        (true, _) => flag.is_truthy().map_err(|_| SegmentError("has an allow_special without truth value".into())),
-        (false, Ok(n @ (0 | 1))) if !flag.is_instance_of::<pyo3::types::PyFloat>() => Ok(n == 1),
-        _ => Err(SegmentError(format!("has allow_special of type {name}; it must be True or False"))),
+    if is_numpy_bool(flag) {
+        return Ok(flag.is_truthy()?);
     }
+    let name = type_name(flag);
+    let wrong = || SegmentError::Ours(format!("has allow_special of type {name}; it must be True or False"));
+    match flag.extract::<i64>() {
+        Ok(n @ (0 | 1)) => Ok(n == 1),
+        Ok(_) => Err(wrong()),
+        Err(error) if is_about_types(flag.py(), &error) || error.is_instance_of::<PyOverflowError>(flag.py()) => {
+            Err(wrong())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_numpy_bool(object: &Bound<'_, PyAny>) -> bool {
+    let kind = object.get_type();
+    let named = kind.name().is_ok_and(|name| name == "bool" || name == "bool_");
+    named && kind.module().is_ok_and(|module| module == "numpy")
 }
 
 /// The name of an object's type, for messages.
@@ -179,10 +238,12 @@ pub fn encode_to_array<'py>(
         IDS.set(ids);
         return Ok(array);
     }
+    // By NumPy's own function: it raises MemoryError where the binding's constructor would panic.
+    let array = py.import("numpy")?.call_method1("empty", (max, numpy::dtype::<u32>(py)))?;
+    let array = array.cast_into::<PyArray1<u32>>()?;
     // SAFETY: the new array is known to nobody else. Its elements are written before they are read: all but the
     // first `len` are dropped below, and those `encode_into` has initialised.
     unsafe {
-        let array = PyArray1::<u32>::new(py, [max], false);
         let slots = std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<u32>>(), max);
         let ends = ends.take();
         let len = py.detach(|| prepared.encode_into(slots, ends)).map_err(|e| to_py_err(py, &e))?;
@@ -209,7 +270,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Ids<'py> {
         };
         let id = |item: Bound<'py, PyAny>| {
             // bool is a kind of int to Python, and no token id.
-            let boolean = || item.is_instance_of::<PyBool>() || type_name(&item).starts_with("bool");
+            let boolean = || item.is_instance_of::<PyBool>() || is_numpy_bool(&item);
             if !item.is_exact_instance_of::<PyInt>() && boolean() { None } else { item.extract::<u32>().ok() }
         };
         let ids: Option<Vec<u32>> = list.iter().map(id).collect();
@@ -227,7 +288,10 @@ impl Ids<'_> {
             }
             // Another thread may write to the array while the lock is released.
             Ids::Array(array) => {
-                let ids = array.as_slice().map_err(|e| PyTypeError::new_err(e.to_string()))?.to_vec();
+                let shared = array.as_slice().map_err(|e| PyTypeError::new_err(e.to_string()))?;
+                let mut ids = Vec::new();
+                ids.try_reserve_exact(shared.len()).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
+                ids.extend_from_slice(shared);
                 Ok(py.detach(|| f(&ids)))
             }
         }

@@ -140,7 +140,14 @@ impl Tokenizer {
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids<'py>, skip_special: bool) -> PyResult<Bound<'py, PyBytes>> {
-        guard(py, || Ok(PyBytes::new(py, &self.decode_ids(py, &ids, skip_special)?)))
+        guard(py, || {
+            let decoded = self.decode_ids(py, &ids, skip_special)?;
+            // Unlike `PyBytes::new`, this says so if there is no memory.
+            PyBytes::new_with(py, decoded.len(), |bytes| {
+                bytes.copy_from_slice(&decoded);
+                Ok(())
+            })
+        })
     }
 
     fn decode<'py>(

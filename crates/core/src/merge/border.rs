@@ -6,8 +6,11 @@
 //!
 //! The sets are bit maps by hash: a false "may join" costs time, never exactness. A token that holds only a part of a
 //! character counts for every character that the part could belong to:
-//! - a part of the second character (a lead byte, perhaps more): all characters that begin so are entered;
+//! - a part of the second character (a lead byte, perhaps more): all characters that begin so are entered. Characters of
+//!   four bytes are told apart by their first two only, so that a lead byte stands for 64 entries and not for 2^18;
 //! - a part of the first character: entered by its last byte in a map of its own, `tails`.
+
+use std::collections::HashSet;
 
 use crate::num::fast_range;
 use crate::table::Table;
@@ -34,10 +37,13 @@ fn mix(a: u32, b: u32) -> u64 {
 impl Borders {
     pub(super) fn build(vocab: &Vocab) -> Self {
         let mut bits = vec![0; PAIR_WORDS + TAIL_WORDS];
+        // A hostile file repeats what is costly to enter: each border is entered once.
+        let mut seen = HashSet::new();
         for token in vocab.iter() {
-            for at in 1..token.len() {
-                if is_start(token[at]) {
-                    enter(&mut bits, token, at);
+            for at in (1..token.len()).filter(|&at| is_lead(token[at])) {
+                let border = Border::at(token, at);
+                if seen.insert(border) {
+                    border.enter(&mut bits);
                 }
             }
         }
@@ -68,7 +74,7 @@ impl Borders {
             let (here, len) = decode_at(piece, at);
             // Nearly every pair of ASCII characters is in some token: not worth a look.
             let ascii = before < 0x80 && here < 0x80;
-            if !ascii && !self.may_join(before, piece[at - 1], here) {
+            if !ascii && !self.may_join(before, piece[at - 1], group(here)) {
                 break;
             }
             before = here;
@@ -98,6 +104,11 @@ fn is_start(byte: u8) -> bool {
     byte & 0xc0 != 0x80
 }
 
+/// Whether a character can begin with the byte.
+fn is_lead(byte: u8) -> bool {
+    matches!(byte, 0..0x80 | 0xc2..0xf5)
+}
+
 /// Length of the character that a lead byte starts.
 fn length(lead: u8) -> usize {
     match lead {
@@ -107,39 +118,61 @@ fn length(lead: u8) -> usize {
     }
 }
 
-/// Enters what the token says of the border before its byte `at`, where a character starts.
-fn enter(bits: &mut [u64], token: &[u8], at: usize) {
-    let mut first = at - 1;
-    while first > 0 && !is_start(token[first]) {
-        first -= 1;
+/// What stands for a second character: itself, or for characters of four bytes their first two bytes.
+#[inline(always)]
+fn group(second: u32) -> u32 {
+    if second < 0x1_0000 { second } else { FOUR_BYTES + (second >> 12) }
+}
+
+/// The groups of characters of four bytes begin here, above all characters.
+const FOUR_BYTES: u32 = 0x11_0000;
+
+/// What one token says of one border inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Border<'a> {
+    /// The first character, or None if the token holds only its end.
+    first: Option<u32>,
+    /// The last byte before the border.
+    last_byte: u8,
+    /// The bytes of the second character that the token holds.
+    head: &'a [u8],
+}
+
+impl<'a> Border<'a> {
+    /// The border before byte `at` of a token, where a character starts.
+    fn at(token: &'a [u8], at: usize) -> Self {
+        let mut first = at - 1;
+        while first > 0 && !is_start(token[first]) {
+            first -= 1;
+        }
+        let whole = is_lead(token[first]) && length(token[first]) == at - first;
+        let longest = &token[at..(at + length(token[at])).min(token.len())];
+        let tail = longest[1..].iter().take_while(|&&b| !is_start(b)).count();
+        let first = whole.then(|| decode_at(&token[first..at], 0).0);
+        Border { first, last_byte: token[at - 1], head: &longest[..=tail] }
     }
-    let whole_first = is_start(token[first]) && length(token[first]) == at - first;
-    let head = &token[at..(at + length(token[at])).min(token.len())];
-    let whole_second = length(token[at]) == head.len() && head[1..].iter().all(|&b| !is_start(b));
-    let seconds: Vec<u32> =
-        if whole_second { vec![decode_at(head, 0).0] } else { characters_from(&head[..run_of_one(head)]).collect() };
-    let (pairs, tails) = bits.split_at_mut(PAIR_WORDS);
-    for second in seconds {
-        if whole_first {
-            set(pairs, mix(decode_at(&token[first..at], 0).0, second));
-        } else {
-            set(tails, mix(token[at - 1].into(), second));
+
+    fn enter(&self, bits: &mut [u64]) {
+        let (pairs, tails) = bits.split_at_mut(PAIR_WORDS);
+        for second in groups_from(self.head) {
+            match self.first {
+                Some(first) => set(pairs, mix(first, second)),
+                None => set(tails, mix(self.last_byte.into(), second)),
+            }
         }
     }
 }
 
-/// Bytes of `head` that belong to its first character.
-fn run_of_one(head: &[u8]) -> usize {
-    1 + head[1..].iter().take_while(|&&b| !is_start(b)).count()
-}
-
-/// All characters whose UTF-8 begins with `head`.
-fn characters_from(head: &[u8]) -> impl Iterator<Item = u32> {
-    let missing = u32::try_from(length(head[0]) - head.len()).expect("at most three");
+/// The groups of all characters whose UTF-8 begins with `head`.
+fn groups_from(head: &[u8]) -> impl Iterator<Item = u32> {
+    let length = length(head[0]);
     let mut padded = head.to_vec();
-    padded.resize(length(head[0]), 0x80);
-    let first = decode_at(&padded, 0).0;
-    (first..first + (1 << (6 * missing))).filter(|c| char::from_u32(*c).is_some())
+    padded.resize(length, 0x80);
+    let whole = decode_at(&padded, 0).0;
+    // Of four bytes, the first two decide; filled up, they may spell a number below those of four bytes.
+    let (first, deciding) = if length == 4 { (FOUR_BYTES + (whole >> 12), 2) } else { (whole, length) };
+    let missing = u32::try_from(deciding.saturating_sub(head.len())).expect("at most two");
+    first..first + (1 << (6 * missing))
 }
 
 #[cfg(test)]
@@ -173,8 +206,15 @@ mod tests {
 
     #[test]
     fn parts_of_characters_stand_for_all_of_them() {
-        assert_eq!(characters_from(b"\xe4").count(), 4096);
-        assert_eq!(characters_from(b"\xe4\xb8").count(), 64);
-        assert_eq!(characters_from(b"\xed").count(), 2048);
+        for (head, characters) in [
+            (&b"\xe4"[..], '\u{4000}'..='\u{4fff}'),
+            (b"\xe4\xb8", '\u{4e00}'..='\u{4e3f}'),
+            (b"\xf0", '\u{10000}'..='\u{3ffff}'),
+            (b"\xf0\x9f\x8e", '\u{1f380}'..='\u{1f3bf}'),
+        ] {
+            let groups: Vec<u32> = groups_from(head).collect();
+            assert!(groups.len() <= 4096);
+            assert!(characters.clone().all(|c| groups.contains(&group(c.into()))), "{head:x?}");
+        }
     }
 }

@@ -29,17 +29,24 @@ pub struct HeapScratch {
 
 /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`.
 pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
-    let n = to_u32(piece.len());
-    let HeapScratch { queue, token, next, prev } = &mut scratch.heap;
+    scratch.tokens.clear();
+    scratch.tokens.extend(piece.iter().map(|&b| tables.bytes[usize::from(b)]));
+    join_all(&mut scratch.tokens, |l, r| tables.pairs.get(l, r), &mut scratch.heap);
+}
+
+/// Joins adjacent ids until `pair` knows none; lowest result first, leftmost among equals.
+pub(super) fn join_all(state: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<u32>, scratch: &mut HeapScratch) {
+    let n = to_u32(state.len());
+    let HeapScratch { queue, token, next, prev } = scratch;
     queue.clear();
     token.clear();
-    token.extend(piece.iter().map(|&b| tables.bytes[usize::from(b)]));
+    token.append(state);
     next.clear();
     next.extend(1..=n);
     prev.clear();
     prev.extend((0..n).map(|i| if i == 0 { NONE } else { i - 1 }));
     for i in 1..n {
-        if let Some(joined) = tables.pairs.get(token[ix(i - 1)], token[ix(i)]) {
+        if let Some(joined) = pair(token[ix(i - 1)], token[ix(i)]) {
             queue.push(Reverse((joined, i - 1)));
         }
     }
@@ -48,7 +55,7 @@ pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
         if token[ix(left)] == NONE || right == n {
             continue;
         }
-        if tables.pairs.get(token[ix(left)], token[ix(right)]) != Some(joined) {
+        if pair(token[ix(left)], token[ix(right)]) != Some(joined) {
             continue;
         }
         token[ix(left)] = joined;
@@ -57,17 +64,16 @@ pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
         next[ix(left)] = after;
         if after < n {
             prev[ix(after)] = left;
-            if let Some(more) = tables.pairs.get(joined, token[ix(after)]) {
+            if let Some(more) = pair(joined, token[ix(after)]) {
                 queue.push(Reverse((more, left)));
             }
         }
         let before = prev[ix(left)];
         if before != NONE
-            && let Some(more) = tables.pairs.get(token[ix(before)], joined)
+            && let Some(more) = pair(token[ix(before)], joined)
         {
             queue.push(Reverse((more, before)));
         }
     }
-    scratch.tokens.clear();
-    scratch.tokens.extend(token.iter().filter(|t| **t != NONE));
+    state.extend(token.iter().filter(|t| **t != NONE));
 }

@@ -23,7 +23,7 @@
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
 //! - [`merge_heap`](heap::merge_heap): joins by priority queue. O(n log n); any vocabulary.
-//! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); builds the tables and checks the others.
+//! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); checks the others.
 
 pub mod border;
 pub mod greedy;
@@ -135,6 +135,7 @@ impl MergeTables {
         let mut pairs = PairTable::with_capacity(order.len());
         let mut greedy = true;
         let mut state = Vec::new();
+        let mut scratch = heap::HeapScratch::default();
         for id in order {
             let token = vocab.token_bytes(id).expect("an id below len");
             if token.len() == 1 {
@@ -142,7 +143,7 @@ impl MergeTables {
             }
             state.clear();
             state.extend(token.iter().map(|&b| bytes[usize::from(b)]));
-            scan::join_all(&mut state, |l, r| pairs.get(l, r));
+            heap::join_all(&mut state, |l, r| pairs.get(l, r), &mut scratch);
             match state[..] {
                 [left, right] => {
                     pairs.insert(left, right, id);

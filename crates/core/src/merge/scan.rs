@@ -1,5 +1,4 @@
-//! BPE by its definition: scan for the best pair, join, repeat. O(n^2); builds the tables and serves as
-//! the oracle of the other strategies.
+//! BPE by its definition: scan for the best pair, join, repeat. O(n^2); the oracle of the other strategies.
 
 use crate::vocab::Vocab;
 
@@ -26,19 +25,5 @@ pub fn oracle(vocab: &Vocab) -> impl Fn(&[u8]) -> Vec<u32> + use<> {
     move |piece| match ranks.get(piece) {
         Some(&id) => vec![id],
         None => merge_scan(piece, |bytes| ranks.get(bytes).copied()),
-    }
-}
-
-/// Joins adjacent ids until `pair` knows none; lowest result first, leftmost among equals.
-pub(super) fn join_all(state: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<u32>) {
-    loop {
-        let best = state.windows(2).enumerate().filter_map(|(i, w)| pair(w[0], w[1]).map(|t| (t, i))).min();
-        match best {
-            Some((token, i)) => {
-                state[i] = token;
-                state.remove(i + 1);
-            }
-            None => return,
-        }
     }
 }
