@@ -20,9 +20,10 @@ def main() -> None:
     assert tokenizer.decode(ids) == text
 
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
-    total = tokenizer.count_chat(messages)
-    print(f"\nAs a conversation of {len(messages)} messages it takes {total} ids. They spell:")
-    print(tokenizer.decode(tokenizer.encode_chat(messages, thinking_effort="low")))
+    prompt = tokenizer.encode_chat(messages, thinking_effort="low")
+    assert tokenizer.count_chat(messages, thinking_effort="low") == len(prompt)
+    print(f"\nAs a chat of {len(messages)} messages it takes {len(prompt)} ids. They spell:")
+    print(tokenizer.decode(prompt))
 
 
 if __name__ == "__main__":

@@ -200,15 +200,21 @@ class Tokenizer:
         Only what the template itself writes is trusted; content of messages and tools never is.
 
         Args:
-            messages: OpenAI-style messages. They are not changed.
+            messages: OpenAI-style messages. They are not changed. What has another role than
+                system, user, assistant or tool is left out, as the model's own template does, with
+                a `ChatWarning`.
             tools: JSON schemas of the tools.
             add_generation_prompt: End with the opening of the assistant's reply.
             thinking: Leave room for reasoning; False leaves out the reasoning of earlier turns too.
-            thinking_effort: "low", "high", "max", or None to say nothing.
-            tool_choice: "required" or "none" add an instruction; all else adds nothing.
-            response_format: `{"type": "json_object"}` or `{"type": "json_schema", ...}`.
+            thinking_effort: "low", "high" or "max" add a system message that says so; None adds
+                nothing.
+            tool_choice: "required" or "none" add an instruction; all else adds nothing (a word
+                other than "auto" with a `ChatWarning`).
+            response_format: `{"type": "json_object"}` or `{"type": "json_schema", ...}`. All else
+                adds nothing, with a `ChatWarning` unless it is None or of the type "text".
             response_schema: A JSON schema that takes the place of the one in `response_format`.
-            image_prompts: One trusted prompt an image, in order.
+            image_prompts: One trusted prompt an image, in order. Without them an image is
+                `<|kimi_image_placeholder|>`, which is no control token: see the guide.
             developer_as_system: Render messages of the role `developer` as system messages. The
                 model's own template leaves them out, and so does the default, with a `ChatWarning`.
 
@@ -248,6 +254,10 @@ class Tokenizer:
     def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Ids:
         """`encode_segments(render_chat(messages, **options))`.
 
+        Options: as `render_chat` (`tools`, `add_generation_prompt`, `thinking`, `thinking_effort`,
+        `tool_choice`, `response_format`, `response_schema`, `image_prompts`,
+        `developer_as_system`).
+
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
         >>> messages = [{"role": "user", "content": "Hi"}]
@@ -257,7 +267,10 @@ class Tokenizer:
         return self._native.encode_segments(self.render_chat(messages, **options), True)
 
     def count_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> int:
-        """`len(encode_chat(messages, **options))`, without building the ids."""
+        """`len(encode_chat(messages, **options))`, without building the ids.
+
+        Options: as `render_chat`.
+        """
         return self._native.count_segments(self.render_chat(messages, **options))
 
     # Ids to text

@@ -143,7 +143,14 @@ class ChatWarning(UserWarning):
     """The chat renderer leaves something out, exactly as the published one does.
 
     The message says what, and how to keep it. Filter it with the tools of `warnings`.
+
+    Attributes: `skipped_message` (index, 0-based, of a message that is left out as a whole; None
+    if it is something else).
     """
+
+    def __init__(self, message: str = "", skipped_message: int | None = None) -> None:
+        super().__init__(message)
+        self.skipped_message = skipped_message
 
 
 class InternalError(KizamiError, RuntimeError):

@@ -100,7 +100,7 @@ def test_a_byte_order_mark_before_the_json_is_taken(invoke: Any) -> None:
 def test_what_the_renderer_leaves_out_is_a_warning(invoke: Any) -> None:
     messages = [{"role": "developer", "content": "x"}]
     result = chat(invoke, messages)
-    assert result.stderr.startswith("warning: message 0 has the role `developer`")
+    assert result.stderr.startswith("warning: message 0 has the role 'developer'")
     assert "`--developer-as-system`" in result.stderr
     assert chat(invoke, messages, "--developer-as-system").stderr == ""
 
@@ -178,6 +178,22 @@ def test_stats_count_look_alikes_and_what_a_flat_string_would_do(invoke: Any) ->
 def test_stats_name_the_first_messages_and_count_the_rest(invoke: Any) -> None:
     text = chat(invoke, user("[EOS]") * 20, "--stats").stdout
     assert "  user 8  1 [EOS]\n  ... and 12 more messages\n" in text
+
+
+def test_stats_tell_which_messages_were_left_out(invoke: Any) -> None:
+    odd = [{"role": "usr", "content": "x"}, *user("Hi"), 5, {"role": "developer"}]
+    result = chat(invoke, odd, "--stats")
+    told = "\nLeft out, as the model's own template does: 3 of 4 messages\n  messages 0, 2, 3\n\n"
+    assert told in result.stdout
+    assert result.stderr.count("warning: message") == 3
+
+    alone = chat(invoke, [5], "--stats").stdout
+    assert "1 of 1 message\n  message 0\n" in alone
+    many = chat(invoke, [5] * 1000, "--stats").stdout
+    assert "1,000 of 1,000 messages\n  messages 0, 1, 2, 3, 4, 5, 6, 7, ...\n" in many
+    assert "Left out" not in chat(invoke, user("Hi"), "--stats", "--tool-choice", "auto").stdout
+    system = {"role": "system", "content": "x", "tools": TOOLS}
+    assert "Left out" not in chat(invoke, [system], "--stats").stdout
 
 
 def test_stats_of_nothing(invoke: Any) -> None:

@@ -18,6 +18,23 @@ import pytest
 CASES: dict[str, tuple[list[str], bytes, int, str, str]] = {
     "no such command": (["foo"], b"", 2, "no such command `foo`", "kizami --help"),
     "no such option": (["encode", "--frm"], b"", 2, "no such option `--frm`", "encode --help"),
+    "option before the command": (
+        ["--model", "kimi-k2", "encode", "f"],
+        b"",
+        2,
+        "no such option `--model`",
+        "^`--model` goes after the command: `kizami COMMAND --model ...`$",
+    ),
+    "short option before the command": (["-f", "npy"], b"", 2, "`-f`", "goes after the command"),
+    "no option of any command": (["--frm", "encode"], b"", 2, "no such option", "^run `kizami --h"),
+    "text for a path": (
+        ["encode", "Hello, world"],
+        b"",
+        2,
+        "cannot read `Hello, world`: no such file",
+        r"^check the path; .*`printf 'Hello, world' \| kizami encode`$",
+    ),
+    "long text for a path": (["count", "x" * 5000], b"", 2, "too long", r"\| kizami count`$"),
     "missing argument": (["chat"], b"", 2, "missing argument `FILE`", "chat --help"),
     "bad choice": (["encode", "-f", "xml"], b"", 2, "`xml` is not one of `text`", "encode --help"),
     "option without value": (["encode", "--out"], b"", 2, "`--out`", "--help"),
@@ -72,13 +89,34 @@ CASES: dict[str, tuple[list[str], bytes, int, str, str]] = {
         "ids of this",
     ),
     "id negative": (["decode"], b"-1", 2, "token id -1 at position 0", "ids of this"),
-    "json cut": (["decode"], b"[1, 2", 2, "is no JSON array", "one JSON array"),
+    "json cut": (["decode"], b"[1, 2", 2, "is not a valid JSON array", "one JSON array"),
     "json list in list": (["decode"], b"[1, [2]]", 2, "position 1 must be an int, not list", ""),
     "json text": (["decode"], b'["1"]', 2, "must be an int, not str", ""),
     "npy cut": (["decode"], b"\x93NUMPY\x01\x00", 2, "damaged `.npy`", "np.save"),
-    "chat no json": (["chat", "-"], b"{,}", 2, "is no JSON", "messages"),
-    "chat place": (["chat", "-"], b"[1,\n  ,]", 2, "line 2 column 3", "messages"),
-    "chat nothing": (["chat", "-"], b"", 2, "is no JSON", "messages"),
+    "chat no json": (["chat", "-"], b"{,}", 2, "is not valid JSON", "^look at line 1 column 2, "),
+    "chat place": (["chat", "-"], b"[1,\n  ,]", 2, "line 2 column 3", "^look at line 2 column 3, "),
+    "chat nothing": (["chat", "-"], b" \n", 2, "standard input is empty", "messages"),
+    "chat npy": (
+        ["chat", "-"],
+        b"\x93NUMPY\x01\x00",
+        2,
+        "standard input is a NumPy file, not JSON",
+        "a JSON list of messages",
+    ),
+    "chat one message": (
+        ["chat", "-"],
+        b'{"role":"user","content":"Hi"}',
+        2,
+        "standard input holds a single message, not a list",
+        r'put it in a list: \[\{"role": ',
+    ),
+    "chat choice": (
+        ["chat", "-", "--tool-choice", "any"],
+        b"[]",
+        2,
+        "`any` is not one of `required`, `none`, `auto`",
+        "chat --help",
+    ),
     "chat deep": (["chat", "-"], b"[" * 200_000, 2, "nested too deeply", "messages"),
     "chat digits": (["chat", "-"], b"[" + b"9" * 5000 + b"]", 2, "too long", "messages"),
     "chat not utf-8": (["chat", "-"], b'["\xff"]', 2, "byte 0xff at offset 2", "--errors replace"),
@@ -157,6 +195,32 @@ def check_form(text: str) -> None:
     first = error.removeprefix("error: ").split()[0]
     assert first == first.lower() or not first.isalpha()
     assert "Traceback" not in text
+
+
+def test_an_environment_that_says_nothing_is_a_warning_like_others(run: Any) -> None:
+    for args in (["count"], ["models"]):
+        result = run(*args, input=b"x", KIZAMI_NUM_THREADS="two")
+        assert result.returncode == 0
+        assert result.stderr.decode().splitlines() == [
+            "warning: KIZAMI_NUM_THREADS='two' is ignored; it must be a number from 1 to 65536"
+        ]
+    assert run("count", input=b"x", KIZAMI_NUM_THREADS="2").stderr == b""
+
+
+def test_the_script_too_words_its_warning_about_the_environment(tmp_path: Path) -> None:
+    script = tmp_path / "kizami"  # as pip writes it
+    script.write_text("import sys\nfrom kizami.cli import main\nsys.exit(main())\n")
+    result = subprocess.run(
+        [sys.executable, str(script), "count"],
+        input=b"x",
+        env={**os.environ, "KIZAMI_NUM_THREADS": "two"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.stdout == b"1\n"
+    assert result.stderr.startswith(b"warning: KIZAMI_NUM_THREADS='two' is ignored; ")
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows words it in another way")
@@ -252,6 +316,8 @@ def test_interrupt_exits_130_without_a_traceback(tmp_path: Path) -> None:
         [sys.executable, "-m", "kizami", "encode", str(fifo)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A job in the background ignores interrupts, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with fifo.open("wb"):  # opens as soon as the command reads, and it reads until this is closed
         process.send_signal(signal.SIGINT)

@@ -1,7 +1,8 @@
 """Differential test of the Kimi K3 renderer against an independent one.
 
 Opt-in: `nemo-automodel` (0.7.0, Apache-2.0, on PyPI) carries a renderer that behaves like the
-published one. Unpack its wheel anywhere and run
+published one. Get its wheel with `pip download nemo-automodel==0.7.0 --no-deps`, unzip it anywhere
+and run
 
     KIZAMI_NEMO=<the folder> python -m pytest tests/parity/test_chat_oracle.py
 
@@ -307,7 +308,8 @@ def outcome_of(call: Any, *arguments: Any, **options: Any) -> Any:
 def oracle() -> Any:
     folder = os.environ.get("KIZAMI_NEMO")
     if not folder:
-        pytest.skip("set KIZAMI_NEMO to the folder of an unpacked nemo-automodel 0.7.0 wheel")
+        wheel = "`pip download nemo-automodel==0.7.0 --no-deps`, unzipped"
+        pytest.skip(f"set KIZAMI_NEMO to the folder of the wheel: {wheel}")
     path = Path(folder) / ENCODING
     if not path.is_file():
         pytest.skip(f"KIZAMI_NEMO holds no {ENCODING}")

@@ -177,6 +177,8 @@ def test_an_interrupt_during_the_first_call_is_an_interrupt() -> None:
     ran = run(
         """
         import kizami, os, signal, threading
+        # A job in the background inherits a process that ignores interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         tokenizer = kizami.load("kimi-k3")
         text = "hello wörld " * 3_000_000
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -155,7 +155,8 @@ def test_b24_a_run_is_ordered_across_messages_of_other_roles_before_it_but_not_i
     as_given = [("clock", "1", "12:00"), ("weather", "2", "sunny")]
     assert results([calls, note, first, second]) == ordered
     assert results([calls, first, note, second]) == as_given
-    assert results([calls, first, None, second]) == as_given
+    with pytest.warns(ChatWarning, match="message 2 is None, not a dict"):
+        assert results([calls, first, None, second]) == as_given
 
 
 @pytest.mark.parametrize(
@@ -327,9 +328,10 @@ def test_b31_effort_none_prints_nothing_and_the_default_is_max() -> None:
 
 @pytest.mark.parametrize("effort", ["medium", "none", "", "MAX", "max ", 5, 0, False, b"max"])
 def test_b31_another_effort_is_refused_unless_thinking_is_off(effort: Any) -> None:
-    with pytest.raises(ChatValueError, match='give "low", "high" or "max"'):
+    with pytest.raises(ChatValueError) as caught:
         render([], thinking_effort=effort)
-    with pytest.raises(ChatTypeError, match='give "low", "high" or "max"'):
+    assert str(caught.value) == f"`thinking_effort` is {effort!r}; give low, high, max or None"
+    with pytest.raises(ChatTypeError, match=r"is \['max'\]; give low, high, max or None"):
         render([], thinking_effort=["max"])  # type: ignore[arg-type]
 
     assert render([], thinking_effort=effort, thinking=False, add_generation_prompt=False) == []
@@ -341,6 +343,7 @@ def test_b32_developer_is_dropped_with_a_warning_that_says_how_to_keep_it() -> N
     with pytest.warns(ChatWarning, match=r"message 0 .*pass developer_as_system=True") as caught:
         assert plain(messages) == []
     assert caught[0].filename == __file__
+    assert "the role 'developer', which Kimi K3 does not know" in str(caught[0].message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -351,14 +354,18 @@ def test_b32_developer_is_dropped_with_a_warning_that_says_how_to_keep_it() -> N
 def test_b33_tools_hide_the_content_of_a_system_message_with_a_warning() -> None:
     tools = [{"name": "f"}]
 
-    with pytest.warns(ChatWarning, match="message 1 has both `tools` and `content`"):
+    with pytest.warns(ChatWarning, match="message 1 has both `tools` and `content`") as caught:
         segments = plain(
-            ["skipped", {"role": "system", "content": "lost", "name": "n", "tools": tools}]
+            [
+                {"role": "system", "tools": tools},
+                {"role": "system", "content": "lost", "name": "n", "tools": tools},
+            ]
         )
+    assert [warning.message.skipped_message for warning in caught] == [None]
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert segments == plain([{"role": "system", "content": "", "tools": tools}])
+        assert segments == plain([{"role": "system", "content": "", "tools": tools}] * 2)
     assert "lost" not in flat(segments)
     assert flat(segments).startswith(
         '<|open|>message role="system" type="tool-declare"<|sep|>## New Tools Available\n'
@@ -371,8 +378,20 @@ def test_b34_a_partial_turn_and_a_named_tool_choice_change_nothing() -> None:
     named = {"type": "function", "function": {"name": "f"}}
 
     assert render(partial, tool_choice=named) == render(messages)
-    for choice in ("auto", None, "Required", 5, ["none"], {"type": "none"}):
+    for choice in ("auto", None, 5, ["none"], {"type": "none"}):
         assert render(messages, tool_choice=choice) == render(messages)
+
+
+@pytest.mark.parametrize("choice", ["Required", "any", ""])
+def test_a_word_for_tool_choice_that_adds_nothing_is_a_warning(choice: str) -> None:
+    with pytest.warns(ChatWarning) as caught:
+        assert plain([], tool_choice=choice) == []
+
+    assert [str(warning.message) for warning in caught] == [
+        f"`tool_choice` is {choice!r}, which adds nothing to the prompt;"
+        " give required, none or auto"
+    ]
+    assert caught[0].filename == __file__
 
 
 def test_b34_required_and_none_add_a_note_after_the_messages() -> None:
@@ -490,9 +509,17 @@ def test_the_schema_is_found_in_the_response_format(response_format: Any, expect
 
 
 def test_other_response_formats_add_nothing() -> None:
-    others: list[Any] = [None, "text", "", 5, [], {}, {"type": "text"}, {"type": ["json_object"]}]
+    for silent in (None, "text", {"type": "text"}):
+        assert plain([], response_format=silent) == []
+    others: list[Any] = ["", 5, [], {}, "json", {"type": "xml"}, {"type": ["json_object"]}]
     for other in others:
-        assert plain([], response_format=other) == []
+        with pytest.warns(ChatWarning) as caught:
+            assert plain([], response_format=other) == []
+        assert [str(warning.message) for warning in caught] == [
+            f"`response_format` is {other!r}, which adds nothing to the prompt;"
+            " give a dict with the type text, json_object or json_schema"
+        ]
+        assert caught[0].filename == __file__
     assert plain([], response_schema={"a": 1}) == []
     named = plain([], response_format={"type": "json_object"})
     assert named == plain([], response_format="json_object")
@@ -564,13 +591,21 @@ def test_with_prompts_images_and_placeholders_in_content_take_them_in_rendered_o
 
 
 def test_a_count_of_prompts_that_differs_is_refused() -> None:
-    messages = [None, {"role": "user", "content": [{"type": "image"}]}]
+    image = {"role": "user", "content": [{"type": "image"}]}
+    messages = [{"role": "user", "content": "q"}, image]
 
-    with pytest.raises(ChatValueError, match=r"^message 1 has image 1 .*holds 0; give") as caught:
+    with pytest.raises(ChatValueError) as caught:
         plain(messages, image_prompts=[])
     assert caught.value.message_index == 1
-    with pytest.raises(ChatValueError, match=r"^`image_prompts` holds 2 prompts for 1 images"):
+    assert str(caught.value) == (
+        "message 1 holds image 1, but `image_prompts` has only 0 prompts; give one prompt per image"
+    )
+    with pytest.raises(ChatValueError, match=r"message 2 holds image 2, .* has only 1 prompt;"):
+        plain([*messages, image], image_prompts=["a"])
+    with pytest.raises(ChatValueError, match=r"^`image_prompts` holds 2 prompts, and"):
         plain(messages, image_prompts=["a", "b"])
+    with pytest.raises(ChatValueError, match="holds 1 prompt, and the messages hold 0 images;"):
+        plain([], image_prompts=["a"])
     for wrong in ("ab", 5, {"a": 1}, iter(["a"])):
         with pytest.raises(ChatTypeError, match="give a list of control texts"):
             plain(messages, image_prompts=wrong)
@@ -582,7 +617,26 @@ def test_a_count_of_prompts_that_differs_is_refused() -> None:
 def test_items_that_are_no_messages_are_skipped_and_arguments_that_hold_none_are_refused() -> None:
     user = {"role": "user", "content": "q"}
 
-    assert plain([None, "x", 5, ("role", "user"), {"role": "other"}, user, []]) == plain([user])
+    class Shy:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    odd = [None, "x", 5, ("role", "user"), {"role": "usr"}, user, [], {"role": Shy()}]
+    with pytest.warns(ChatWarning) as caught:
+        assert plain(odd) == plain([user])
+    kinds = "which Kimi K3 does not know, and is left out; use system, user, assistant or tool"
+    assert [str(warning.message) for warning in caught] == [
+        *[
+            f"message {index} is {kind}, not a dict, and is left out;"
+            " give a dict with role and content"
+            for index, kind in enumerate(("None", "a str", "an int", "a tuple"))
+        ],
+        f"message 4 has the role 'usr', {kinds}",
+        "message 6 is a list, not a dict, and is left out; give a dict with role and content",
+        f"message 7 has the role that cannot be shown, {kinds}",
+    ]
+    assert [warning.message.skipped_message for warning in caught] == [0, 1, 2, 3, 4, 6, 7]
+    assert {warning.filename for warning in caught} == {__file__}
     assert plain(iter([user])) == plain((user,)) == plain([user])
     for wrong in (user, "text", b"text", None, 5):
         with pytest.raises(ChatTypeError, match=r"`messages` is .*; give a list"):

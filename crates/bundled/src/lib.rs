@@ -1,6 +1,6 @@
 //! Vocabularies that come with Kizami: a table image each, and the control names of each model.
 //!
-//! [`load`] maps, it does not build: the image lies in the program itself.
+//! [`Model::load`] maps, it does not build: the image lies in the program itself.
 
 use std::sync::Arc;
 #[cfg(feature = "kimi")]

@@ -24,7 +24,7 @@ impl Vocab {
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if a token is empty, one is there twice, one of the 256 single bytes is missing,
-    /// or there are more than [`MAX_TOKENS`].
+    /// or there are more than 2^20.
     pub fn from_ranked<B: AsRef<[u8]>>(tokens: &[B]) -> Result<Self, Error> {
         let fault = |line: usize, reason: String| Error::Vocabulary { line, reason };
         if tokens.len() > MAX_TOKENS {

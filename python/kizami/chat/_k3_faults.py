@@ -40,10 +40,40 @@ def show(value: Any) -> str:
     >>> show([1])
     'list [1]'
     """
+    return f"{type(value).__name__} {start_of(value)}"
+
+
+def start_of(value: Any) -> str:
+    """Start of a wrong value, where its type says nothing.
+
+    >>> start_of("hi")
+    "'hi'"
+    """
     try:
         text = repr(value)
     except RecursionError:
         text = "nested too deeply to show"
-    if len(text) > _SHOWN:
-        text = f"{text[:_SHOWN]}..."
-    return f"{type(value).__name__} {text}"
+    except Exception:  # a message about a value must not fail by that value
+        text = "that cannot be shown"
+    return f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
+
+
+def kind_of(value: Any) -> str:
+    """The type of a wrong value, with its article.
+
+    >>> kind_of("hi"), kind_of(5), kind_of(None)
+    ('a str', 'an int', 'None')
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "image"), counted(0, "image")
+    ('1 image', '0 images')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

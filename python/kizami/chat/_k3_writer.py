@@ -14,8 +14,16 @@ from typing import Any
 
 from kizami.chat import _k3_parts as k3
 from kizami.chat._k3_calls import Call, ReadAhead, Results, ToolMessage
-from kizami.chat._k3_faults import FaultT, Place, fault, show
-from kizami.errors import ChatKeyError, ChatTypeError, ChatValueError
+from kizami.chat._k3_faults import (
+    FaultT,
+    Place,
+    counted,
+    fault,
+    kind_of,
+    show,
+    start_of,
+)
+from kizami.errors import ChatKeyError, ChatTypeError, ChatValueError, ChatWarning
 from kizami.segments import Segment
 
 
@@ -24,7 +32,7 @@ class Writer:
 
     Attributes:
         out: The segments so far.
-        notes: Texts of the warnings to give.
+        notes: The warnings to give.
         place: What is being written: index of a message (0-based), or name of an option.
         prompts: `image_prompts`, or None.
         used: How many of `prompts` have been taken.
@@ -34,7 +42,7 @@ class Writer:
 
     def __init__(self, prompts: Sequence[Any] | None) -> None:
         self.out: list[Segment] = []
-        self.notes: list[str] = []
+        self.notes: list[ChatWarning] = []
         self.place: Place = "`messages`"
         self.prompts = prompts
         self.used = 0
@@ -61,6 +69,8 @@ class Writer:
                 self.tool_results(run, results)
                 run = []
             if not is_dict:
+                hint = "give a dict with role and content"
+                self.skip(index, f"is {kind_of(message)}, not a dict, and is left out; {hint}")
                 continue
             self.place = index
             if role == "user":
@@ -73,15 +83,22 @@ class Writer:
                 if developer_as_system:
                     self.system(message, ahead.tools.get(index))
                 else:
-                    self.notes.append(
-                        f"message {index} has the role `developer`, which Kimi K3 does not know,"
-                        " and is left out; pass developer_as_system=True to render it as `system`"
-                    )
+                    hint = "pass developer_as_system=True to render it as `system`"
+                    self.skip_role(index, role, hint)
             elif role is None and "role" not in message:
                 problem = "has no `role`; give system, user, assistant or tool"
                 raise self.error(ChatKeyError, problem, key="role")
+            else:
+                self.skip_role(index, role, "use system, user, assistant or tool")
         if run:
             self.tool_results(run, results)
+
+    def skip_role(self, index: int, role: Any, hint: str) -> None:
+        problem = f"has the role {start_of(role)}, which Kimi K3 does not know, and is left out"
+        self.skip(index, f"{problem}; {hint}")
+
+    def skip(self, index: int, problem: str) -> None:
+        self.notes.append(ChatWarning(f"message {index} {problem}", skipped_message=index))
 
     def plain(self, message: dict[Any, Any], start: k3.Run) -> None:
         out = self.out
@@ -100,10 +117,9 @@ class Writer:
             self.plain(message, k3.SYSTEM_START)
             return
         if message.get("content"):
-            self.notes.append(
-                f"message {self.place} has both `tools` and `content`, and Kimi K3 renders the"
-                " tools alone; put the content into a system message of its own"
-            )
+            problem = "has both `tools` and `content`, and Kimi K3 renders the tools alone"
+            hint = "put the content into a system message of its own"
+            self.notes.append(ChatWarning(f"message {self.place} {problem}; {hint}"))
         self.tool_list(self.place, k3.MORE_TOOLS_TEXT, tools)
 
     def assistant(self, message: dict[Any, Any], calls: list[Call], thinking: bool) -> Results:
@@ -250,10 +266,9 @@ class Writer:
         number = self.used
         self.used += 1
         if number >= len(self.prompts):
-            problem = f"has image {number + 1} of the prompt, and `image_prompts` holds"
-            raise self.error(
-                ChatValueError, f"{problem} {len(self.prompts)}; give one prompt per image"
-            )
+            problem = f"holds image {number + 1}, but `image_prompts` has only"
+            given = counted(len(self.prompts), "prompt")
+            raise self.error(ChatValueError, f"{problem} {given}; give one prompt per image")
         if prompt := str(self.prompts[number]):
             self.out.append(Segment(prompt, True))
 
@@ -280,16 +295,28 @@ class Writer:
         body = text.format(self.json(k3.compact_json, tools))
         self.out += (*k3.TOOLS_NOTE_OPEN, Segment(body), *k3.MESSAGE_END)
 
+    def tool_choice(self, given: Any) -> None:
+        for choice, run in k3.CHOICE_NOTES.items():
+            if given == choice:
+                self.out += run
+        if isinstance(given, str) and given != "auto" and given not in k3.CHOICE_NOTES:
+            problem = f"`tool_choice` is {start_of(given)}, which adds nothing to the prompt"
+            self.notes.append(ChatWarning(f"{problem}; give required, none or auto"))
+
     def response_format(self, given: Any, place: Place, schema: Any) -> None:
         self.place = place
         kind = given.get("type") if isinstance(given, dict) else given
         if not isinstance(kind, str):
-            return
+            kind = ""
         if kind == "json_object":
             self.out += k3.JSON_OBJECT_NOTE
         elif kind == "json_schema":
             body = k3.SCHEMA_TEXT.format(self.json(k3.compact_json, schema))
             self.out += (*k3.FORMAT_NOTE_OPEN, Segment(body), *k3.MESSAGE_END)
+        elif given is not None and kind != "text":
+            problem = f"`response_format` is {start_of(given)}, which adds nothing to the prompt"
+            hint = "give a dict with the type text, json_object or json_schema"
+            self.notes.append(ChatWarning(f"{problem}; {hint}"))
 
     def json(self, encode: Callable[[Any], str], value: Any) -> str:
         try:
@@ -303,6 +330,8 @@ class Writer:
 
     def check_images(self) -> None:
         if self.prompts is not None and self.used != len(self.prompts):
-            problem = f"holds {len(self.prompts)} prompts for {self.used} images in the messages;"
+            given, used = counted(len(self.prompts), "prompt"), counted(self.used, "image")
             hint = "give one prompt per image part and per placeholder in content"
-            raise ChatValueError(f"`image_prompts` {problem} {hint}")
+            raise ChatValueError(
+                f"`image_prompts` holds {given}, and the messages hold {used}; {hint}"
+            )

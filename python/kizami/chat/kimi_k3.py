@@ -26,9 +26,9 @@ from typing import Any
 
 from kizami.chat import _k3_parts as k3
 from kizami.chat._k3_calls import read_ahead, sorted_copy
-from kizami.chat._k3_faults import show, too_deep
+from kizami.chat._k3_faults import show, start_of, too_deep
 from kizami.chat._k3_writer import Writer
-from kizami.errors import ChatTypeError, ChatValueError, ChatWarning
+from kizami.errors import ChatTypeError, ChatValueError
 from kizami.segments import Segment
 
 __all__ = ["render"]
@@ -53,17 +53,20 @@ def render(
         messages: Dicts with `role` (system, user, assistant, tool) and what belongs to it:
             `content` (text, None, or a list of parts), `name`, `reasoning_content` (or
             `reasoning`), `tool_calls`, `tool_call_id`. Other roles, and items that are not dicts,
-            are left out, as the published renderer does. A run of tool results is put into the
-            order of the calls that it answers if every result in it names one of them.
+            are left out, as the published renderer does, with a `ChatWarning`. A run of tool
+            results is put into the order of the calls that it answers if every result in it names
+            one of them.
         tools: JSON-like tool list, declared before everything else. A system message may carry
             more in its own `tools`; its content is then left out (with a `ChatWarning`).
         add_generation_prompt: End with an open assistant message. Its last three segments (one id
             each) are the stub `<|open|>` `think` `<|sep|>`, or `response` without thinking.
         thinking: Write reasoning, and let the model think in the message to come.
         thinking_effort: "low", "high", "max", or None for no such note. Unused without `thinking`.
-        tool_choice: "required" and "none" add a note; anything else (also a dict) adds nothing.
+        tool_choice: "required" and "none" add a note; anything else (also a dict) adds nothing,
+            and text other than "auto" gives a `ChatWarning`.
         response_format: `{"type": "json_object"}`, `{"type": "json_schema", "json_schema": ...}`,
-            or the type alone. Anything else adds nothing.
+            or the type alone. Anything else adds nothing, and gives a `ChatWarning` unless it is
+            None or of the type "text".
         response_schema: JSON-like schema that wins over the one inside `response_format`. None
             means not given.
         image_prompts: One control text per image, in the order in which images are rendered: image
@@ -107,9 +110,7 @@ def render(
         if thinking:
             writer.out += _effort_note(thinking_effort)
         writer.messages(conversation, ahead, bool(thinking), developer_as_system)
-        for choice, run in k3.CHOICE_NOTES.items():
-            if tool_choice == choice:
-                writer.out += run
+        writer.tool_choice(tool_choice)
         writer.response_format(response_format, schema_place, schema)
     except RecursionError:
         raise too_deep(writer.place) from None
@@ -117,7 +118,7 @@ def render(
     if add_generation_prompt:
         writer.out += k3.GENERATE_THINK if thinking else k3.GENERATE_RESPONSE
     for note in writer.notes:
-        warnings.warn(note, ChatWarning, stacklevel=_level_of_caller())
+        warnings.warn(note, stacklevel=_level_of_caller())
     return writer.out
 
 
@@ -170,11 +171,11 @@ def _schema(response_format: Any, response_schema: Any) -> tuple[str, Any]:
 def _effort_note(effort: Any) -> k3.Run:
     if effort is None:
         return ()
-    hint = 'give "low", "high" or "max", or None for no note'
+    hint = "give low, high, max or None"
     try:
         note = k3.EFFORT_NOTES.get(effort)
     except TypeError:  # not hashable
-        raise ChatTypeError(f"`thinking_effort` is {show(effort)}; {hint}") from None
+        raise ChatTypeError(f"`thinking_effort` is {start_of(effort)}; {hint}") from None
     if note is None:
-        raise ChatValueError(f"`thinking_effort` is {show(effort)}; {hint}")
+        raise ChatValueError(f"`thinking_effort` is {start_of(effort)}; {hint}")
     return note

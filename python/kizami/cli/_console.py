@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from kizami import _threads
 from kizami.cli._faults import (
     CommandError,
     cannot,
@@ -60,6 +61,8 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors that can be expected come out as `CommandError`."""
+        if _threads.note_for_command_line:
+            warn(_threads.note_for_command_line)
         try:
             return super().invoke(ctx)
         except KizamiError as error:

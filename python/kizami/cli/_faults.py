@@ -79,11 +79,23 @@ def error_of_click(error: click.ClickException) -> CommandError:
     if near:
         hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}? {hint} for all"
     if isinstance(error, click.NoSuchOption):
+        if context and _belongs_to_a_command(error.option_name, context.command):
+            hint = f"`{error.option_name}` goes after the command: "
+            hint += f"`{command} COMMAND {error.option_name} ...`"
         text = f"no such option `{error.option_name}`"
     else:
         text = error.message if near else error.format_message()
         text = re.sub(r"'([^']*)'", r"`\1`", " ".join(text.split())).rstrip(".")
     return CommandError(_lower(text), hint, error.exit_code)
+
+
+def _belongs_to_a_command(option: str, group: click.Command) -> bool:
+    commands = group.commands.values() if isinstance(group, click.Group) else ()
+    return any(
+        option in (*parameter.opts, *parameter.secondary_opts)
+        for command in commands
+        for parameter in command.params
+    )
 
 
 def cannot(verb: str, place: str | None, error: OSError) -> CommandError:

@@ -6,6 +6,7 @@ written as decimal text, as a JSON array or as `.npy`, and recognised by their c
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -25,6 +26,8 @@ __all__ = ["format_for", "name_of", "read_bytes", "read_ids", "read_json", "read
 Ids = npt.NDArray[np.uint32]
 
 _NPY = b"\x93NUMPY"
+# Why a text that was taken for a path cannot be opened.
+_NO_PATH = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL)
 # A word that is not an integer from its first to its last byte.
 _NOT_AN_INTEGER = re.compile(rb"(?<![^\s,])(?!-?[0-9]+(?![^\s,]))[^\s,]+")
 _BLOCK = 1 << 16  # ids turned into text at a time
@@ -53,9 +56,22 @@ def read_bytes(path: str) -> bytes:
         raise cannot("read", None, error) from error
 
 
-def read_text(path: str, errors: str) -> str:
-    """The file as UTF-8. `errors`: "strict", or "replace" to read U+FFFD where it is not."""
-    data = read_bytes(path)
+def read_text(path: str, errors: str, command: str) -> str:
+    """The file as UTF-8, for `kizami command`.
+
+    `errors`: "strict", or "replace" to read U+FFFD where it is not.
+    """
+    try:
+        data = read_bytes(path)
+    except CommandError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_PATH:
+            pipe = f"`printf 'Hello, world' | kizami {command}`"
+            error.hint = f"check the path; for a text instead of a file, {pipe}"
+        raise
+    return _decoded(data, path, errors)
+
+
+def _decoded(data: bytes, path: str, errors: str) -> str:
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as error:
@@ -69,18 +85,30 @@ def read_text(path: str, errors: str) -> str:
 def read_json(path: str, errors: str, wanted: str) -> Any:
     """The one JSON value in the file; `wanted` says in the hint what it should be."""
     name = name_of(path)
-    text = read_text(path, errors).removeprefix("\ufeff")
     hint = f"give {wanted}"
+    data = read_bytes(path)
+    if data.startswith(_NPY):
+        raise CommandError(f"{name} is a NumPy file, not JSON", hint)
+    text = _decoded(data, path, errors).removeprefix("\ufeff")
+    if not text.strip():
+        raise CommandError(f"{name} is empty", hint)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        reason = error.msg[:1].lower() + error.msg[1:]
-        place = f"line {error.lineno} column {error.colno}"
-        raise CommandError(f"{name} is no JSON: {reason} at {place}", hint) from None
+        problem, place = _wrong_json(error)
+        look = f"look at {place}, and at what comes just before it"
+        raise CommandError(f"{name} is not valid JSON: {problem}", look) from None
     except RecursionError:
         raise CommandError(f"{name} is nested too deeply", hint) from None
     except ValueError as error:  # an integer of thousands of digits
         raise CommandError(f"{name} holds a number that is too long", hint) from error
+
+
+def _wrong_json(error: json.JSONDecodeError) -> tuple[str, str]:
+    """What is wrong, with its place; and the place alone."""
+    place = f"line {error.lineno} column {error.colno}"
+    reason = error.msg[:1].lower() + error.msg[1:]
+    return f"{reason.removesuffix(' at')} at {place}", place
 
 
 def format_for(given: str | None, out: str | None) -> str:
@@ -161,11 +189,10 @@ def _from_json(data: bytes, path: str) -> Any:
     try:
         return json.loads(data)
     except json.JSONDecodeError as error:
-        reason = error.msg[:1].lower() + error.msg[1:]
-        place = f"line {error.lineno} column {error.colno}"
-        raise CommandError(f"{name_of(path)} is no JSON array: {reason} at {place}", hint) from None
+        message = f"{name_of(path)} is not a valid JSON array: {_wrong_json(error)[0]}"
+        raise CommandError(message, hint) from None
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"{name_of(path)} is no JSON array of token ids", hint) from error
+        raise CommandError(f"{name_of(path)} is not a JSON array of token ids", hint) from error
 
 
 def _from_text(data: bytes, path: str) -> list[int]:

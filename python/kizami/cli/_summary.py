@@ -14,9 +14,9 @@ from kizami.cli._faults import printable
 from kizami.cli._prompt import Part, channels, control_ids, look_alikes, parts
 from kizami.segments import Segment
 
-__all__ = ["Timing", "summarise"]
+__all__ = ["LeftOut", "Timing", "summarise"]
 
-_SHOWN = 8  # messages with look-alikes that are named one by one
+_SHOWN = 8  # messages with look-alikes, or left out, that are named one by one
 
 
 class Timing(NamedTuple):
@@ -25,6 +25,13 @@ class Timing(NamedTuple):
     render: float
     first: float
     warm: float
+
+
+class LeftOut(NamedTuple):
+    """Indices (0-based) of the messages that were not rendered, and how many were given."""
+
+    skipped: list[int]
+    given: int
 
 
 class Row(NamedTuple):
@@ -44,6 +51,7 @@ def summarise(
     ids: npt.NDArray[np.uint32],
     name: str,
     timing: Timing,
+    left_out: LeftOut,
 ) -> str:
     """The summary, ready to print; no line is longer than 80 columns if `name` is short."""
     prompt = list(parts(segments))
@@ -54,12 +62,24 @@ def summarise(
             "",
             *_table(table),
             "",
+            *_left_out(left_out),
             *_injection(tokenizer, prompt, segments),
             "",
             f"Time: {_ms(timing.render)} to render; {_ms(timing.first)} to encode at first,"
             f" {_ms(timing.warm)} once warm",
         ]
     )
+
+
+def _left_out(left_out: LeftOut) -> list[str]:
+    """A line about messages that are not in the prompt, if there are any."""
+    skipped, given = left_out
+    if not skipped:
+        return []
+    named = ", ".join(map(str, skipped[:_SHOWN])) + (", ..." if len(skipped) > _SHOWN else "")
+    counts = f"{len(skipped):,} of {given:,} message{'s' * (given != 1)}"
+    label = "messages" if len(skipped) > 1 else "message"
+    return [f"Left out, as the model's own template does: {counts}", f"  {label} {named}", ""]
 
 
 def _ms(seconds: float) -> str:

@@ -22,7 +22,7 @@ from kizami.cli._options import (
     out_option,
 )
 from kizami.cli._segments import show_segments
-from kizami.cli._summary import Timing, summarise
+from kizami.cli._summary import LeftOut, Timing, summarise
 from kizami.segments import Segment
 
 __all__ = ["chat"]
@@ -61,7 +61,11 @@ _WANTED = "a JSON list of messages, or an object with `messages`"
     type=click.Choice(["low", "high", "max", "none"]),
     help="How much to think; `none` says nothing about it.  [default: max]",
 )
-@click.option("--tool-choice", help="`required` and `none` add an instruction to the prompt.")
+@click.option(
+    "--tool-choice",
+    type=click.Choice(["required", "none", "auto"]),
+    help="`required` and `none` add an instruction to the prompt.",
+)
 @click.option(
     "--developer-as-system",
     is_flag=True,
@@ -124,7 +128,7 @@ def chat(
         raise CommandError(f"no chat renderer is known for `{model}`", hint)
 
     times = [time.perf_counter()]
-    rendered = _render(tokenizer, messages, options)
+    rendered, skipped = _render(tokenizer, messages, options)
     times.append(time.perf_counter())
     ids = tokenizer.encode_segments(rendered)
     times.append(time.perf_counter())
@@ -137,7 +141,8 @@ def chat(
     if stats:
         warm = min(_timed(tokenizer, rendered) for _ in range(5))
         timing = Timing(times[1] - times[0], times[2] - times[1], warm)
-        say(summarise(tokenizer, rendered, ids, name_of(file).strip("`"), timing))
+        left_out = LeftOut(skipped, len(messages))
+        say(summarise(tokenizer, rendered, ids, name_of(file).strip("`"), timing, left_out))
 
 
 def _timed(tokenizer: Tokenizer, segments: list[Segment]) -> float:
@@ -152,6 +157,9 @@ def _request(file: str, errors: str) -> tuple[Any, dict[str, Any]]:
     if isinstance(value, list):
         return value, {}
     name = name_of(file)
+    if isinstance(value, dict) and "role" in value and "messages" not in value:
+        hint = 'put it in a list: [{"role": ..., "content": ...}]'
+        raise CommandError(f"{name} holds a single message, not a list", hint)
     if not isinstance(value, dict) or "messages" not in value:
         raise CommandError(f"{name} holds no messages", f"give {_WANTED}")
     messages = value.pop("messages")
@@ -176,11 +184,18 @@ def _tools(file: str, errors: str) -> Any:
     return tools
 
 
-def _render(tokenizer: Tokenizer, messages: Any, options: dict[str, Any]) -> list[Segment]:
+def _render(
+    tokenizer: Tokenizer, messages: Any, options: dict[str, Any]
+) -> tuple[list[Segment], list[int]]:
+    """The segments, and which messages (0-based) are not in them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         segments = tokenizer.render_chat(messages, **options)
+    skipped = []
     for warning in caught:
         text = str(warning.message)
         warn(text.replace("developer_as_system=True", "`--developer-as-system`"))
-    return segments
+        index = getattr(warning.message, "skipped_message", None)
+        if index is not None:
+            skipped.append(index)
+    return segments, skipped

@@ -32,7 +32,8 @@ def count(files: tuple[str, ...], model: str, allow_special: bool, errors: str) 
     tokenizer = load(model)
     names = files or ("-",)
     counts = [
-        tokenizer.count(read_text(name, errors), allow_special=allow_special) for name in names
+        tokenizer.count(read_text(name, errors, "count"), allow_special=allow_special)
+        for name in names
     ]
     if len(counts) == 1:
         say(str(counts[0]))

@@ -39,5 +39,5 @@ def encode(
       kizami encode prompt.txt --format json | jq length
     """
     form = format_for(form, out)
-    text = read_text(file, errors)
+    text = read_text(file, errors, "encode")
     write_ids(load(model).encode(text, allow_special=allow_special), form, out)

@@ -5,7 +5,7 @@
 //! place, so nothing moves.
 //!
 //! # Invariants
-//! 1. `keys[p]` is `rank << 5 | p` if a part starts at `p` and it and the next part make a token, else [`NEVER`].
+//! 1. `keys[p]` is `rank << 5 | p` if a part starts at `p` and it and the next part make a token, else `NEVER`.
 //! 2. `next[p]` is where the part after the one at `p` starts (the length of the piece after the last), `prev` the inverse.
 //!
 //! # Complexity
