@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, seed, settings
 from hypothesis import strategies as st
+from kizami import Tokenizer
 from kizami.chat import render_kimi_k3
-from kizami.chat.kimi_k3 import render
+from kizami.chat.kimi_k3 import STUB_LENGTH, render
 from kizami.errors import ChatKeyError, ChatTypeError, ChatValueError, ChatWarning
 from kizami.segments import Segment
 
@@ -455,6 +456,23 @@ def test_b39_the_stub_is_the_last_three_segments_and_only_the_last_differs_by_th
         assert len(segments) == 10
         assert segments[-3:] == [("<|open|>", True), (tag, False), ("<|sep|>", True)]
         assert segments[:-3] == render([{"role": "assistant"}], thinking_effort=None)[:7]
+
+
+def test_b39_the_length_of_the_stub_is_told_in_ids(tokenizer: Tokenizer) -> None:
+    for thinking in (True, False):
+        whole = render([], thinking=thinking, thinking_effort=None)
+        stub = tokenizer.encode_segments(whole[-STUB_LENGTH:])
+
+        assert len(stub) == STUB_LENGTH == 3
+        assert tokenizer.encode_segments(whole).tolist()[-STUB_LENGTH:] == stub.tolist()
+
+
+@pytest.mark.parametrize("option", ["thinking", "add_generation_prompt", "developer_as_system"])
+@pytest.mark.parametrize("value", ["no", "false", "", None, 2, -1, 1.0, []])
+def test_yes_or_no_is_a_bool(option: str, value: Any) -> None:
+    with pytest.raises(ChatTypeError, match=f"^`{option}` is .*; give True or False"):
+        render([], **{option: value})
+    assert render([], **{option: 1}) == render([], **{option: True})
 
 
 def test_b41_messages_tools_and_schemas_are_not_changed() -> None:

@@ -292,9 +292,10 @@ fn encode_long<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'
     }
 }
 
-/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border.
+/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border. (A stretch of its own is
+/// one stretch, so this and [`encode_short`] call each other once at most.)
 fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    let Tables { words, merges, .. } = tables;
+    let merges = &tables.merges;
     let mut end = if piece.is_ascii() { piece.len() } else { merges.borders.stretch(piece, 0) };
     if end == piece.len() {
         merges.merge(piece, scratch);
@@ -312,19 +313,7 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
                 let hash = key.hash();
                 match cache.get(key, hash) {
                     Some(known) => ids.extend_from_slice(&known.unpack()[..known.count()]),
-                    None => {
-                        let found = match words.find_key(key, hash) {
-                            Some(id) => scratch.one(id),
-                            None => {
-                                merges.merge(stretch, scratch);
-                                scratch.tokens()
-                            }
-                        };
-                        ids.extend_from_slice(found);
-                        if let Some(found) = Ids::pack(found) {
-                            cache.put(key, hash, found);
-                        }
-                    }
+                    None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
                 }
             }
             None => {

@@ -31,7 +31,13 @@ from kizami.chat._k3_writer import Writer
 from kizami.errors import ChatTypeError, ChatValueError
 from kizami.segments import Segment
 
-__all__ = ["render"]
+__all__ = ["STUB_LENGTH", "render"]
+
+STUB_LENGTH = len(k3.THINK_OPEN)
+"""Segments, and ids, at the end of a generation prompt that open the reply's first channel.
+
+An engine that puts this stub before the model's own output counts it as prompt, not as completion.
+"""
 
 
 def render(
@@ -58,8 +64,8 @@ def render(
             one of them.
         tools: JSON-like tool list, declared before everything else. A system message may carry
             more in its own `tools`; its content is then left out (with a `ChatWarning`).
-        add_generation_prompt: End with an open assistant message. Its last three segments (one id
-            each) are the stub `<|open|>` `think` `<|sep|>`, or `response` without thinking.
+        add_generation_prompt: End with an open assistant message. Its last `STUB_LENGTH` segments
+            (one id each) are the stub `<|open|>` `think` `<|sep|>`, or `response` without thinking.
         thinking: Write reasoning, and let the model think in the message to come.
         thinking_effort: "low", "high", "max", or None for no such note. Unused without `thinking`.
         tool_choice: "required" and "none" add a note; anything else (also a dict) adds nothing,
@@ -71,8 +77,8 @@ def render(
             means not given.
         image_prompts: One control text per image, in the order in which images are rendered: image
             parts, and `<|kimi_image_placeholder|>` inside any content. None (default): an image
-            part becomes that placeholder as a control token, and the same characters in text stay
-            text.
+            part becomes a trusted segment of that placeholder, and the same characters in text are
+            untrusted. (The name is no token of the vocabulary: both give the same ordinary ids.)
         developer_as_system: Render the role `developer` as `system`. The default leaves such
             messages out, as the published renderer does, with a `ChatWarning`.
 
@@ -83,7 +89,8 @@ def render(
         ChatKeyError: A message has no `role`, a part no `type` or no `text`, a call no `name`.
             It has `.message_index` (0-based) and `.key`.
         ChatTypeError: `messages` is not a list of messages, content is neither text nor parts,
-            arguments are neither a dict nor text, a tool list or schema is not JSON-like. It has
+            arguments are neither a dict nor text, a tool list or schema is not JSON-like, a yes-or-no
+            option is no bool. It has
             `.message_index` where one message is at fault.
         ChatValueError: Arguments are JSON but no object, a tool result has no name and no call, the
             number of images differs from `image_prompts`, `thinking_effort` is unknown, or
@@ -98,6 +105,9 @@ def render(
     >>> [(segment.text, segment.allow_special) for segment in segments[6:9]]
     [('<|sep|>', True), ('<|sep|> hi', False), ('<|close|>', True)]
     """
+    add_generation_prompt = _flag("add_generation_prompt", add_generation_prompt)
+    thinking = _flag("thinking", thinking)
+    developer_as_system = _flag("developer_as_system", developer_as_system)
     conversation = _as_list(messages)
     writer = Writer(_checked_prompts(image_prompts))
     ahead = read_ahead(conversation)
@@ -109,7 +119,7 @@ def render(
             writer.tool_list("`tools`", k3.TOOLS_TEXT, tool_list)
         if thinking:
             writer.out += _effort_note(thinking_effort)
-        writer.messages(conversation, ahead, bool(thinking), developer_as_system)
+        writer.messages(conversation, ahead, thinking, developer_as_system)
         writer.tool_choice(tool_choice)
         writer.response_format(response_format, schema_place, schema)
     except RecursionError:
@@ -130,6 +140,13 @@ def _level_of_caller() -> int:
         frame = frame.f_back
         level += 1
     return level
+
+
+def _flag(name: str, value: Any) -> bool:
+    """A bool, or the integer 0 or 1; not any truthy value, since `"no"` must not mean yes."""
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise ChatTypeError(f"`{name}` is {start_of(value)}; give True or False")
 
 
 def _as_list(messages: Any) -> list[Any]:
