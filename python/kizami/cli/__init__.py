@@ -12,6 +12,7 @@ import click
 
 from kizami._version import __version__
 from kizami.cli._console import Program
+from kizami.cli.bench import bench
 from kizami.cli.chat import chat
 from kizami.cli.count import count
 from kizami.cli.decode import decode
@@ -37,5 +38,5 @@ def main() -> None:
     """
 
 
-for command in (encode, decode, count, chat, models):
+for command in (encode, decode, count, chat, models, bench):
     main.add_command(command)
