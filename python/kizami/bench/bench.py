@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from kizami.bench.cases import Case
-from kizami.bench.client import Fault, Worker, WorkerSettings
+from kizami.bench.client import FaultError, Worker, WorkerSettings
 from kizami.bench.lab.inputs import Prompt, write_prompts
 from kizami.bench.prompts import Prompts
 
@@ -65,11 +65,11 @@ class Bench:
         """A fresh process for the engine.
 
         Raises:
-            Fault: It cannot be loaded; it counts as absent from now on.
+            FaultError: It cannot be loaded; it counts as absent from now on.
         """
         try:
             return Worker(engine, self.settings, case.threads)
-        except Fault as fault:
+        except FaultError as fault:
             self.absent[engine] = str(fault)
             raise
 
@@ -93,12 +93,17 @@ class Bench:
                 worker.close()
             self._warmed = {pair for pair in self._warmed if pair[0] != name}
 
-    def inputs(self, case: Case, number: int) -> tuple[Path, bytes]:
-        """A file with the prompts of a round; negative rounds are for warming up."""
+    def inputs(self, case: Case, number: int) -> tuple[Path, bytes, int]:
+        """A file with the prompts of a round, its content, and the bytes of text in it.
+
+        Negative rounds are for warming up.
+        """
         base = crc32(f"{case.shape} {case.kind}".encode()) % 10_000 * 1_000_000
         seeds = range(base + number * 1000, base + number * 1000 + case.prompts)
         path = self.folder / "prompts.json"
-        return path, write_prompts(path, (self.prompt(case, seed) for seed in seeds))
+        prompts = [self.prompt(case, seed) for seed in seeds]
+        size = sum(len(text.encode()) for prompt in prompts for text, _ in prompt)
+        return path, write_prompts(path, prompts), size
 
     def prompt(self, case: Case, seed: int) -> Prompt:
         """One prompt of a case."""
@@ -121,7 +126,7 @@ class Bench:
             if self._oracle is None:
                 self._oracle = Worker(ORACLE, self.settings)
             return self._oracle.ask(task, **facts)
-        except Fault as fault:
+        except FaultError as fault:
             self.say(f"ids are not compared: the published path failed: {fault}")
             self._has_oracle = self._oracle is not None
             self._oracle = None

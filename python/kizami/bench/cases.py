@@ -1,8 +1,8 @@
 """What is measured: cases, read from the JSON files in `suites`.
 
-A file is a list of entries. An entry names a mode and its sizes; `each` gives lists of values, and the
-entry stands for all their combinations, with the values in its name. `"1..N"` stands for 1, 2, 4, ...
-and the number of processors.
+A file is a list of entries. An entry names a mode and its sizes; `each` gives lists of values, and
+the entry stands for all their combinations, with the values in its name. `"1..N"` stands for 1, 2,
+4, ... and the number of processors.
 
 Read next: `modes` for what the modes do.
 """
@@ -123,8 +123,8 @@ def select(patterns: Sequence[str], quick: bool) -> list[Case]:
         if not matching:
             names = ", ".join(sorted(found))
             raise InvalidValueError(
-                f"no case is called {pattern!r}; suites are {names}, and `kizami bench --list` shows"
-                " all cases"
+                f"no case is called {pattern!r}, and no suite ({names});"
+                " run `kizami bench --list` for all cases"
             )
         picked.update(dict.fromkeys(matching))
     return list(picked)

@@ -12,20 +12,23 @@ import queue
 import subprocess
 import sys
 import threading
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Fault", "Worker", "WorkerSettings"]
+__all__ = ["FaultError", "Worker", "WorkerSettings"]
 
 _BOOT = (
     "import sys; sys.path[:] = [{folder!r}, *filter(None, sys.path)]; "
     "from lab.worker import main; main()"
 )
 _KNOBS = ("KIZAMI_NUM_THREADS", "RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS", "FASTOKENS_BPE_THREADS")
+_numbers = count()
 
 
-class Fault(Exception):
+class FaultError(Exception):
     """An engine could not do what it was asked; the text says why."""
 
 
@@ -45,10 +48,16 @@ class WorkerSettings:
 
 
 class Worker:
-    """One process with one engine, loaded. `loaded` holds what loading took and the version."""
+    """One process with one engine, loaded.
+
+    Attributes:
+        number: Unique among the workers of this process.
+        loaded: What loading took, and the version.
+    """
 
     def __init__(self, engine: str, settings: WorkerSettings, threads: int | None = None) -> None:
         self.engine = engine
+        self.number = next(_numbers)
         self._limit = settings.limit
         self._answers: queue.Queue[str | None] = queue.Queue()
         boot = _BOOT.format(folder=str(Path(__file__).parent))
@@ -78,7 +87,7 @@ class Worker:
         """Do a task and wait for its answer.
 
         Raises:
-            Fault: The engine raised, died, or did not answer in time.
+            FaultError: The engine raised, died, or did not answer in time.
         """
         request = json.dumps({"task": task, **facts}) + "\n"
         assert self._process.stdin is not None
@@ -86,17 +95,17 @@ class Worker:
             self._process.stdin.write(request.encode())
             self._process.stdin.flush()
         except OSError:
-            raise Fault(self._end()) from None
+            raise FaultError(self._end()) from None
         try:
             line = self._answers.get(timeout=self._limit)
         except queue.Empty:
             self.close()
-            raise Fault(f"no answer in {self._limit:g} s") from None
+            raise FaultError(f"no answer in {self._limit:g} s") from None
         if line is None:
-            raise Fault(self._end())
+            raise FaultError(self._end())
         answer: dict[str, Any] = json.loads(line)
         if "fault" in answer:
-            raise Fault(answer["fault"])
+            raise FaultError(answer["fault"])
         return answer
 
     def close(self) -> None:
@@ -105,10 +114,8 @@ class Worker:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None and pipe is not self._process.stdout:
-                try:
+                with suppress(OSError):
                     pipe.close()
-                except OSError:
-                    pass
 
     def __enter__(self) -> Worker:
         return self

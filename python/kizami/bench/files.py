@@ -1,7 +1,7 @@
 """The model's files, written for rivals from the tokens that Kizami holds.
 
-Each engine reads the form that it knows: the rank file, or `tokenizer.json` with every merge that the
-ranks imply. All 256 control names are told to all of them.
+Each engine reads the form that it knows: the rank file, or `tokenizer.json` with every merge that
+the ranks imply. All 256 control names are told to all of them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _merges(ranks: dict[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _letters() -> dict[int, int]:
-    """The letter that stands for each byte in `tokenizer.json`: itself if visible, else one from 256 on."""
+    """The letter for each byte in `tokenizer.json`, where it is not itself: one from 256 on."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in visible]
     return {byte: 256 + number for number, byte in enumerate(hidden)}

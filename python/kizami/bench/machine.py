@@ -11,25 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import kizami
+from kizami.bench._extras import need
 
 __all__ = ["commit", "machine", "now"]
 
 
 def machine() -> dict[str, Any]:
     """The machine, as records state it."""
-    psutil_memory: int | None
-    try:
-        import psutil
-
-        psutil_memory = round(psutil.virtual_memory().total / 2**30)
-    except ImportError:
-        psutil_memory = None
+    memory = need("psutil").virtual_memory().total
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "cpus_usable": affinity,
-        "memory_gib": psutil_memory,
+        "memory_gib": round(memory / 2**30),
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
@@ -55,7 +50,7 @@ def _version(distribution: str) -> str:
 
 
 def commit() -> str:
-    """The commit that the package was built from, where it runs from a checkout; `+` for changes."""
+    """The commit of the checkout that the package runs from, `+` for changes; else empty."""
     folder = Path(kizami.__file__).parent
 
     def git(*args: str) -> str:

@@ -1,8 +1,8 @@
 """How each mode measures. A mode takes a case, and gives a result for each engine.
 
-In every round the engines take turns on the same input, in an order that changes from round to round;
-ids are compared with those of the published path each time. Making texts, starting processes and
-comparing are outside what is timed.
+In every round the engines take turns on the same input, in an order that changes from round to
+round; ids are compared with those of the published path each time. Making texts, starting processes
+and comparing are outside what is timed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import kizami
 from kizami.bench.bench import Bench
 from kizami.bench.cases import Case
-from kizami.bench.client import Fault, Worker
+from kizami.bench.client import FaultError, Worker
 from kizami.bench.lab.inputs import write_prompts
 from kizami.bench.results import Result
 
@@ -26,8 +26,8 @@ Results = dict[str, Result]
 Answers = dict[str, dict[str, Any]]
 Truth = Callable[[Answers], "dict[str, Any] | None"]
 """The right answer, when the engines have given theirs."""
-Given = Callable[[int], "tuple[bytes, Truth]"]
-"""The input of a round, as bytes for its checksum, and the way to its right answer."""
+Given = Callable[[int], "tuple[bytes, int, Truth]"]
+"""The input of a round: bytes for its checksum, size of its text, the way to its right answer."""
 _WARM_TOKENS = 200_000
 
 
@@ -62,17 +62,17 @@ def _rounds(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The answers of all engines, round by round, with ids compared."""
     for number in range(case.rounds):
-        data, truth_of = given(number)
+        data, size, truth_of = given(number)
         answers: Answers = {}
         for name in in_turn(results, number):
             try:
                 answers[name] = ask(name, number)
-            except Fault as fault:
+            except FaultError as fault:
                 results[name].fault = str(fault)
                 bench.drop_shared(name)
         truth = truth_of(answers)
         for name, answer in answers.items():
-            results[name].saw(data, answer, truth)
+            results[name].saw(data, size, answer, truth)
             yield name, answer
 
 
@@ -83,15 +83,15 @@ def _seconds(answer: dict[str, Any]) -> list[float]:
 def _encode_input(bench: Bench, case: Case) -> Given:
     """Prompts of a round, and how to get their right ids."""
 
-    def given(number: int) -> tuple[bytes, Truth]:
-        path, data = bench.inputs(case, number)
-        return data, lambda answers: bench.truth(answers, "encode", file=str(path))
+    def given(number: int) -> tuple[bytes, int, Truth]:
+        path, data, size = bench.inputs(case, number)
+        return data, size, lambda answers: bench.truth(answers, "encode", file=str(path))
 
     return given
 
 
 def _warm_up(bench: Bench, case: Case, results: Results) -> None:
-    """Traffic of the same kind before anything is timed: 200,000 tokens once, then the case's own."""
+    """Traffic of the same kind, not timed: 200,000 tokens once, then prompts as the case's."""
     general = replace(case, tokens=_WARM_TOKENS, bytes=None, chars=None, prompts=1)
     if case.shape == "text":
         general = replace(general, shape="118")
@@ -100,9 +100,9 @@ def _warm_up(bench: Bench, case: Case, results: Results) -> None:
             worker, new = bench.shared(name, case)
             results[name].version = worker.loaded["version"]
             for number, traffic in enumerate([general] * new + [case] * 2):
-                path, _ = bench.inputs(traffic, -1 - number)
+                path, _, _ = bench.inputs(traffic, -1 - number)
                 worker.ask("encode", file=str(path))
-        except Fault as fault:
+        except FaultError as fault:
             results[name].fault = str(fault)
             bench.drop_shared(name)
 
@@ -145,7 +145,7 @@ def _load(bench: Bench, case: Case, results: Results) -> None:
                 with bench.start(name, case) as worker:
                     _note_load(results[name], worker)
                     results[name].seconds.append(worker.loaded["load_ns"] / 1e9)
-            except Fault as fault:
+            except FaultError as fault:
                 results[name].fault = str(fault)
 
 
@@ -157,10 +157,11 @@ def _decode(bench: Bench, case: Case, results: Results) -> None:
     assert case.tokens is not None
     longer = replace(case, tokens=case.tokens * 103 // 100)
 
-    def given(number: int) -> tuple[bytes, Truth]:
+    def given(number: int) -> tuple[bytes, int, Truth]:
         ids = tokenizer.encode_segments(bench.prompt(longer, number))[: case.tokens]
         np.save(path, ids)
-        return ids.tobytes(), lambda answers: bench.truth(answers, "decode", file=str(path))
+        data = ids.tobytes()
+        return data, len(data), lambda answers: bench.truth(answers, "decode", file=str(path))
 
     def ask(name: str, number: int) -> dict[str, Any]:
         worker, _ = bench.shared(name, case)
@@ -171,7 +172,7 @@ def _decode(bench: Bench, case: Case, results: Results) -> None:
 
 
 def _callers(bench: Bench, case: Case, results: Results) -> None:
-    """Many threads that call at once: the time until all requests are served, and each one's wait."""
+    """Threads that call at once: the time until all requests are served, and each one's wait."""
     _warm_up(bench, replace(case, prompts=min(case.prompts, 20)), results)
 
     def ask(name: str, number: int) -> dict[str, Any]:
@@ -192,11 +193,11 @@ def _memory(bench: Bench, case: Case, results: Results) -> None:
             results[name].version = worker.loaded["version"]
             return worker.ask("traffic", seed=number * 100_000, **facts)
 
-    def given(number: int) -> tuple[bytes, Truth]:
+    def given(number: int) -> tuple[bytes, int, Truth]:
         seed = number * 100_000
-        return f"{facts} {seed}".encode(), lambda answers: bench.truth(
-            answers, "traffic", seed=seed, **facts
-        )
+        data = f"{facts} {seed}".encode()
+        size = case.prompts * (case.bytes or 0)
+        return data, size, lambda answers: bench.truth(answers, "traffic", seed=seed, **facts)
 
     for name, answer in _rounds(bench, case, results, ask, given):
         results[name].seconds += _seconds(answer)
@@ -228,14 +229,15 @@ MODES: dict[str, Callable[[Bench, Case, Results], None]] = {
 """Ways to measure by name."""
 
 
-def own_texts(bench: Bench, case: Case, texts: list[str]) -> list[Result]:
-    """The user's own texts: the first request of a fresh process, or the same text again and again."""
+def own_text(bench: Bench, case: Case, text: str) -> list[Result]:
+    """A text of the user's own: first request of a fresh process, or the same again and again."""
     results = {name: Result(case, name) for name in bench.names(case)}
     path = bench.folder / "prompts.json"
-    data = write_prompts(path, [[(text, False)] for text in texts])
+    data = write_prompts(path, [[(text, False)]])
+    size = len(text.encode())
 
-    def given(number: int) -> tuple[bytes, Truth]:
-        return data, lambda answers: bench.truth(answers, "encode", file=str(path))
+    def given(number: int) -> tuple[bytes, int, Truth]:
+        return data, size, lambda answers: bench.truth(answers, "encode", file=str(path))
 
     def ask(name: str, number: int) -> dict[str, Any]:
         if case.mode == "cold":
@@ -249,7 +251,7 @@ def own_texts(bench: Bench, case: Case, texts: list[str]) -> list[Result]:
         return worker.ask("encode", file=str(path))
 
     for name, answer in _rounds(bench, case, results, ask, given):
-        results[name].seconds.append(sum(_seconds(answer)))
+        results[name].seconds += _seconds(answer)
     for name, result in results.items():
         result.fault = result.fault or bench.absent.get(name, "")
     return list(results.values())

@@ -1,8 +1,8 @@
 """Prompts of a wanted size: a text, or a conversation as the chat template renders it.
 
-Two conversations are used, which give 54 and 118 segments: one question with a tool declared, and one
-turn of an agent with a tool call and its result. They are rendered by Kizami, as every engine takes
-the segments that come out. Sizes in tokens are met by counting, to within 2 %, with Kizami.
+Two conversations are used, which give 54 and 118 segments: one question with a tool declared, and
+one turn of an agent with a tool call and its result. They are rendered by Kizami, as every engine
+takes the segments that come out. Sizes in tokens are met by counting, to within 2 %, with Kizami.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _single(texts: Texts, kind: str, size: int, seed: int) -> Prompt:
 def _question(texts: Texts, kind: str, size: int, seed: int) -> Prompt:
     """54 segments: a tool is declared, the user asks."""
     described = min(size // 6, 20_000)
-    tool = {
+    tool: dict[str, object] = {
         "type": "function",
         "function": {
             "name": "search",
@@ -99,13 +99,13 @@ def _turn(texts: Texts, kind: str, size: int, seed: int) -> Prompt:
         "type": "function",
         "function": {"name": "run", "arguments": json.dumps({"code": part(0.1, 4, False)})},
     }
-    assistant = {
+    assistant: dict[str, object] = {
         "role": "assistant",
         "reasoning_content": part(0.2, 2, True),
         "content": part(0.1, 3, True),
         "tool_calls": [call],
     }
-    messages = [
+    messages: list[dict[str, object]] = [
         {"role": "user", "content": part(0.2, 1, True)},
         assistant,
         {"role": "tool", "tool_call_id": "call_1", "content": part(0.4, 5, False)},

@@ -84,7 +84,8 @@ def read(path: Path) -> list[dict[str, Any]]:
             schema = row["schema"]
         except (ValueError, TypeError, KeyError):
             raise InvalidValueError(
-                f"{path} is no benchmark record: line {number}; give a file that `kizami bench` wrote"
+                f"line {number} of {path} is no benchmark record;"
+                " give a file that `kizami bench` wrote"
             ) from None
         if schema != SCHEMA:
             raise InvalidValueError(

@@ -68,10 +68,12 @@ class Result:
     _inputs: Any = field(default_factory=hashlib.sha256, repr=False)
     _ids: Any = field(default_factory=hashlib.sha256, repr=False)
 
-    def saw(self, given: bytes, answer: dict[str, Any], truth: dict[str, Any] | None) -> None:
-        """Take note of an input, of the ids that came out, and of the right ones."""
-        self._inputs.update(given)
-        self.input_bytes += len(given)
+    def saw(
+        self, data: bytes, size: int, answer: dict[str, Any], truth: dict[str, Any] | None
+    ) -> None:
+        """Take note of an input with `size` bytes of text, of its ids, and of the right ones."""
+        self._inputs.update(data)
+        self.input_bytes += size
         self.tokens += answer["tokens"]
         for one in answer["digests"]:
             self._ids.update(one.encode())

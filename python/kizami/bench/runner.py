@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,18 @@ from kizami.bench.client import WorkerSettings
 from kizami.bench.files import write_model_files
 from kizami.bench.lab.engines import NAMES, engine_class
 from kizami.bench.machine import commit, machine, now
-from kizami.bench.modes import own_texts, run_case
+from kizami.bench.modes import own_text, run_case
 from kizami.bench.prompts import Prompts
 from kizami.bench.texts import KINDS, Texts
 from kizami.errors import InvalidValueError
 
-__all__ = ["Options", "roll_call", "run"]
+__all__ = ["NEED_JSON", "Options", "own_cases", "roll_call", "run"]
 
+OWN = "own"
+"""The suite of a person's own texts."""
 Say = Callable[[str], None]
-_NEED_JSON = ("basetenkenizer", "tokenizers")
+NEED_JSON = ("basetenkenizer", "tokenizers")
+"""Engines that read `tokenizer.json`, which takes some seconds to make."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Options:
         engines: Names; empty for all.
         rounds: Instead of what the cases say.
         cpus: Processors for the workers; None for all.
-        texts: Own texts, measured instead of cases.
+        texts: Own texts by name, for the cases of `own_cases`.
         command: How the run was started, for the record.
         limit: Seconds that an engine has for one answer.
     """
@@ -45,7 +48,7 @@ class Options:
     engines: Sequence[str] = ()
     rounds: int | None = None
     cpus: list[int] | None = None
-    texts: Sequence[str] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     limit: float = 120.0
 
@@ -90,7 +93,7 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
     }
     lines: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="kizami-bench-") as folder:
-        write_model_files(Path(folder), tokenizer_json=any(name in engines for name in _NEED_JSON))
+        write_model_files(Path(folder), tokenizer_json=any(name in engines for name in NEED_JSON))
         settings = WorkerSettings(Path(folder), options.cpus, options.limit)
         with closing(Bench(engines, absent, Prompts(texts), settings, say)) as bench:
             for number, case in enumerate(cases, 1):
@@ -98,8 +101,8 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
                     case = replace(case, rounds=options.rounds)
                 say(f"[{number}/{len(cases)}] {case.name}")
                 known = set(absent)
-                if options.texts:
-                    results = own_texts(bench, case, list(options.texts))
+                if case.suite == OWN:
+                    results = own_text(bench, case, options.texts[case.kind])
                 else:
                     results = run_case(bench, case)
                 for name in set(bench.absent) - known:
@@ -108,9 +111,10 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
     return lines
 
 
-def own_cases(name: str) -> list[Case]:
-    """The cases that own texts are measured in."""
+def own_cases(names: Iterable[str]) -> list[Case]:
+    """The cases that own texts are measured in: first in a process, and again and again."""
     return [
-        Case(f"cold-{name}", "own", "cold", rounds=5),
-        Case(f"again-{name}", "own", "again", rounds=15),
+        Case(f"{mode}-{name}", OWN, mode, kind=name, rounds=rounds, worker=OWN)
+        for mode, rounds in (("cold", 5), ("again", 15))
+        for name in names
     ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
 from kizami.bench._extras import need
 
-__all__ = ["duration", "print_results", "print_table"]
+__all__ = ["OURS", "duration", "print_results", "print_table"]
 
 OURS = "kizami"
 
@@ -31,7 +31,7 @@ def print_results(lines: Iterable[dict[str, Any]], file: TextIO) -> None:
     """For each case: every engine's median, how it compares with Kizami, spread, and exactness."""
     columns = ("case", "engine", "median", "x kizami", "spread", "more", "ids")
     rows: list[tuple[str, ...] | None] = []
-    for name, group in groupby(lines, key=lambda line: line["case"]):
+    for _, group in groupby(lines, key=lambda line: line["case"]):
         engines = list(group)
         ours = next((_median(line) for line in engines if line["engine"] == OURS), None)
         for number, line in enumerate(engines):
@@ -42,7 +42,7 @@ def print_results(lines: Iterable[dict[str, Any]], file: TextIO) -> None:
 
 def print_table(
     columns: tuple[str, ...],
-    rows: list[tuple[str, ...] | None],
+    rows: Sequence[tuple[str, ...] | None],
     file: TextIO,
     right: tuple[str, ...] = (),
 ) -> None:

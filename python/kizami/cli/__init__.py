@@ -18,6 +18,7 @@ from kizami.cli.count import count
 from kizami.cli.decode import decode
 from kizami.cli.encode import encode
 from kizami.cli.models import models
+from kizami.cli.verify import verify
 
 __all__ = ["main"]
 
@@ -38,5 +39,5 @@ def main() -> None:
     """
 
 
-for command in (encode, decode, count, chat, models, bench):
+for command in (encode, decode, count, chat, models, bench, verify):
     main.add_command(command)

@@ -107,19 +107,21 @@ def bench(
     if record:
         from kizami.bench.check import check
 
-        check(Path(record), sys.stdout)
+        if not check([Path(record)], sys.stdout):
+            sys.exit(1)
         return
     if source:
         lines = records.read(Path(source))
     else:
+        own = {name: read_text(name, "strict") for name in texts}
         options = Options(
             engines=_names(engines),
             rounds=rounds,
             cpus=_cpus(pin),
-            texts=[read_text(name, "strict") for name in texts],
+            texts=own,
             command=shlex.join(["kizami", *sys.argv[1:]]),
         )
-        chosen = own_cases(Path(texts[0]).name) if texts else known.select(_names(cases), quick)
+        chosen = own_cases(own) if own else known.select(_names(cases), quick)
         lines = run(chosen, options, note)
     print_results(lines, sys.stdout)
     if not source:

@@ -1,7 +1,7 @@
 """Inputs: files of prompts, written by the harness, read by workers; and random words.
 
-A file of prompts is JSON: a list of prompts, each a list of `[text, allow_special]`. Reading it makes
-new `str` objects, as a server's own JSON parser does.
+A file of prompts is JSON: a list of prompts, each a list of `[text, allow_special]`. Reading it
+makes new `str` objects, as a server's own JSON parser does.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def decode(engine: Engine, file: str) -> dict[str, Any]:
 
 
 def callers(engine: Engine, file: str, count: int) -> dict[str, Any]:
-    """Encode every prompt of a file, by `count` threads that take the next one when they are free."""
+    """Encode every prompt of a file, by `count` threads that each take the next one left."""
     prompts = read_prompts(file)
     times = [0] * len(prompts)
     found: list[Ids | None] = [None] * len(prompts)

@@ -1,8 +1,8 @@
 """The loop of a worker process: requests in as JSON lines, answers out as JSON lines.
 
-The first request loads the engine. Inputs come as files, so that a request is small and every engine
-reads the same bytes; the `str` objects made from them are new, and hold no cached UTF-8. Only the
-call itself is timed, with the garbage collector off.
+The first request loads the engine. Inputs come as files, so that a request is small and every
+engine reads the same bytes; the `str` objects made from them are new, and hold no cached UTF-8.
+Only the call itself is timed, with the garbage collector off.
 
 Whatever an engine prints goes to standard error: the answers have a file descriptor of their own.
 """

@@ -1,9 +1,9 @@
 """Texts to measure with: deterministic, and new in every round.
 
 A text is put together from pieces: sentences, lines, blocks of code. Where they are at hand, pieces
-come from real text (`sources`), else from word lists and syllables of our own (`grammar`). Pieces are
-crossed with one another and sprinkled with words that no text had before, because a cache that has
-seen all of the traffic would otherwise never meet anything new (`mixing`).
+come from real text (`sources`), else from word lists and syllables of our own (`grammar`). Pieces
+are crossed with one another and sprinkled with words that no text had before, because a cache that
+has seen all of the traffic would otherwise never meet anything new (`mixing`).
 
 Law: `make(kind, size, seed)` depends on its arguments and on the sources alone, and has `size`
 characters.

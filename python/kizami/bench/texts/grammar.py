@@ -1,7 +1,7 @@
 """Text from nothing: sentences of common words, and words that never were.
 
-Word lists and syllables are ours (`words.json`). A sentence draws words by a Zipf law, so that a few
-are frequent and most are rare; a new word is a row of syllables.
+Word lists and syllables are ours (`words.json`). A sentence draws words by a Zipf law, so that a
+few are frequent and most are rare; a new word is a row of syllables.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Language:
         self._comma: str = facts["comma"]
         self._stops: list[str] = facts["stops"]
         self._syllables: list[str] = facts["syllables"].split()
+        common: list[str] = facts["words"].split()
         random = Random(0)
         rare = (self.new_word(random) for _ in range(4000))
-        self._words = [*facts["words"].split(), *rare]
+        self._words = [*common, *rare]
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(len(self._words))))
 
     def new_word(self, random: Random) -> str:

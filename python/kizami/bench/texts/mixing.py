@@ -39,7 +39,7 @@ class Mixer:
         return "".join(parts)[:size]
 
     def part(self, kind: str, random: Random) -> str:
-        """A sentence of a language, a block of "code", some sentences of one language of "mixed"."""
+        """A sentence of a language, a block of "code"; of "mixed" three of either."""
         if kind == "mixed":
             kind = random.choice(("code", *LANGUAGES))
             return "".join(self.part(kind, random) for _ in range(3)) + "\n"

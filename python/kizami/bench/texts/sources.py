@@ -34,16 +34,6 @@ _SCRIPTS = {
 # A sentence with what closes it; Thai, which has no stop, is parted at spaces.
 _SENTENCE = re.compile(r"[^.!?。！？।؟\n]*(?:[.!?。！？।؟]+[\"')»”」]*\s*|\n+|$)")
 _THAI = re.compile(r"[^ \n]*[ \n]+")
-_MODULES = (
-    "argparse ast asyncio/base_events asyncio/tasks bdb calendar cgitb codecs collections/__init__"
-    " concurrent/futures/process configparser csv datetime decimal difflib doctest email/message"
-    " enum fractions ftplib functools gettext gzip heapq http/client http/server imaplib inspect"
-    " ipaddress json/decoder locale logging/__init__ mailbox mimetypes multiprocessing/pool optparse"
-    " os pathlib pdb pickle pickletools platform plistlib poplib posixpath pprint profile pydoc queue"
-    " random shutil smtplib socket ssl statistics string subprocess tarfile tempfile textwrap"
-    " threading tokenize traceback turtle typing unittest/case unittest/mock urllib/parse"
-    " urllib/request uuid warnings weakref xml/dom/minidom xmlrpc/client zipfile"
-).split()
 _LEAST = 20_000  # characters of a source that are worth using
 
 
@@ -98,9 +88,9 @@ class Sources:
         """Blocks of the standard library's sources, parted at blank lines."""
         folder = Path(sysconfig.get_path("stdlib"))
         blocks: list[str] = []
-        for name in _MODULES:
+        for file in sorted(folder.glob("*.py")):
             try:
-                text = (folder / f"{name}.py").read_text(encoding="utf-8")
+                text = file.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
             blocks += [f"{block}\n\n" for block in text.split("\n\n") if block.strip()]

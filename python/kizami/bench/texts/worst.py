@@ -1,6 +1,6 @@
 """Inputs that tokenizers are slow on: a megabyte without a place to split it, or all of places.
 
-None of them is made against one engine; each has been a reported fault, or an obvious attack, of some.
+None is made against one engine; each has been a reported fault, or an obvious attack, of some.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The engines under test, one file each, behind one interface.
 
-An engine is used as its authors mean it to be used, by its fastest documented call that can give the
-ids of typed segments. Where it needs Python around it, that Python is part of its time.
+An engine is used as its authors mean it to be used, by its fastest documented call that can give
+the ids of typed segments. Where it needs Python around it, that Python is part of its time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """tiktoken by the published path of Kimi K3: the oracle, and the speed that people have today.
 
-A Python loop over the segments, each cut into slices of 400,000 characters and these again where more
-than 25,000 characters in a row are all whitespace or none. The walk over the characters is Python in
-the published tokenizer, and so it is here; lone surrogates are replaced by tiktoken itself.
+A Python loop over the segments, each cut into slices of 400,000 characters and these again where
+more than 25,000 characters in a row are all whitespace or none. The walk over the characters is
+Python in the published tokenizer, and so it is here; tiktoken itself replaces lone surrogates.
 """
 
 from __future__ import annotations
