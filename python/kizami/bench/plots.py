@@ -32,9 +32,9 @@ def draw(lines: list[Line], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, plot in _PLOTS.items():
-        figure, axes = pyplot.subplots(figsize=(9, 5.5), layout="constrained")
+        figure, axes = pyplot.subplots(figsize=(10, 5.5), layout="constrained")
         if plot(axes, lines):
-            axes.legend(frameon=False, fontsize=9)
+            figure.legend(loc="outside right center", frameon=False, fontsize=9)
             figure.text(0.99, 0.005, _footer(lines), ha="right", va="bottom", fontsize=7.5)
             figure.get_layout_engine().set(rect=(0, 0.03, 1, 0.97))  # room for the line below
             path = folder / f"{name}.png"
@@ -73,7 +73,7 @@ def _style(engine: str) -> dict[str, Any]:
 def _footer(lines: list[Line]) -> str:
     commit = f", commit {lines[0]['commit']}" if lines[0].get("commit") else ""
     python = lines[0]["machine"]["python"]
-    return f"Medians, with bars from least to most. Python {python}{commit}"
+    return f"Medians; whiskers show the median deviation from them. Python {python}{commit}"
 
 
 def _title(axes: Any, text: str, lines: list[Line]) -> None:
@@ -141,14 +141,17 @@ def _latency(axes: Any, lines: list[Line]) -> bool:
     y = {id(line): _milliseconds(line) for line in chosen}
     _curves(axes, chosen, x, y)
     axes.set(xscale="log", yscale="log", xlabel="ids of the request", ylabel="milliseconds")
+    plain = need("matplotlib.ticker").FuncFormatter(lambda value, _: f"{value:,g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(plain)
     what = "one text" if shape == "text" else f"{shape} segments"
     _title(axes, f"Latency of a request, warm, new text: {what}, {kind}", lines)
     return True
 
 
 def _milliseconds(line: Line) -> tuple[float, float, float]:
-    seconds = line["seconds"]
-    return seconds["min"] * 1e3, seconds["median"] * 1e3, seconds["max"] * 1e3
+    middle, mad = line["seconds"]["median"] * 1e3, line["seconds"]["mad"] * 1e3
+    return middle - mad, middle, middle + mad
 
 
 def _scripts(axes: Any, lines: list[Line]) -> bool:
@@ -202,11 +205,11 @@ def _threads(axes: Any, lines: list[Line]) -> bool:
 
 
 def _speed(line: Line) -> tuple[float, float, float]:
-    seconds = line["seconds"]
+    slow, middle, fast = reversed(_milliseconds(line))
     return (
-        line["tokens"] / seconds["max"] / 1e6,
-        line["tokens"] / seconds["median"] / 1e6,
-        line["tokens"] / seconds["min"] / 1e6,
+        line["tokens"] / slow / 1e3,
+        line["tokens"] / middle / 1e3,
+        line["tokens"] / fast / 1e3,
     )
 
 

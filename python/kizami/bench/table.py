@@ -60,7 +60,7 @@ def print_table(
             table.add_row(*row)
     console = rich_console.Console(file=file, highlight=False, markup=False)
     if not console.is_terminal:
-        console.width = 120
+        console.width = 150
     console.print(table)
 
 
