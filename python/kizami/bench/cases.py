@@ -124,7 +124,8 @@ def select(patterns: Sequence[str], quick: bool) -> list[Case]:
             names = ", ".join(sorted(found))
             raise InvalidValueError(
                 f"no case is called {pattern!r}, and no suite ({names});"
-                " run `kizami bench --list` for all cases"
+                " run `kizami bench --list` for all cases",
+                source=pattern,
             )
         picked.update(dict.fromkeys(matching))
     return list(picked)
@@ -133,7 +134,7 @@ def select(patterns: Sequence[str], quick: bool) -> list[Case]:
 def facts(case: Case) -> dict[str, Any]:
     """The case as a record states it: what is not a default."""
     return {
-        field.name: getattr(case, field.name)
+        field.name: list(value) if isinstance(value, tuple) else value
         for field in fields(case)
-        if getattr(case, field.name) not in (None, "", ())
+        if (value := getattr(case, field.name)) not in (None, "", ())
     }

@@ -17,7 +17,6 @@ from kizami.bench.texts import WORST, Texts
 __all__ = ["SHAPES", "Prompts"]
 
 _TOLERANCE = 0.02
-_TRIES = 8
 
 
 class Prompts:
@@ -26,7 +25,7 @@ class Prompts:
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self._tokenizer = kizami.load("kimi-k3")
-        self._ratios: dict[tuple[str, str], float] = {}
+        self._ratios: dict[str, float] = {}
 
     def of_tokens(self, shape: str, kind: str, tokens: int, seed: int) -> Prompt:
         """A prompt of about `tokens` ids.
@@ -37,17 +36,25 @@ class Prompts:
             tokens: Wanted ids, of the markup too; from 300 on, conversations can be met.
             seed: Another seed gives another prompt.
         """
-        make = SHAPES[shape]
-        size = max(1, round(tokens * self._ratios.get((shape, kind), 3.0)))
-        prompt: Prompt = []
-        for _ in range(_TRIES):
+        make, markup = SHAPES[shape], _MARKUP[shape]
+        least, most = 0, 0  # sizes known to be too small and too large; 0: none yet
+        size = max(1, round((tokens - markup) * self._chars_per_token(kind)))
+        while True:
             prompt = make(self.texts, kind, size, seed)
             found = self._tokenizer.count_segments(prompt)
-            if abs(found - tokens) <= _TOLERANCE * tokens:
-                break
-            size = max(1, round(size * _step(tokens, found, shape)))
-        self._ratios[shape, kind] = size / tokens
-        return prompt
+            if abs(found - tokens) <= _TOLERANCE * tokens or most - least == 1:
+                return prompt
+            least, most = (size, most) if found < tokens else (least, size)
+            size = max(1, round(size * (tokens - markup) / max(1, found - markup)))
+            if not least < size < (most or size + 1):
+                size = (least + most) // 2 if most else 2 * least
+
+    def _chars_per_token(self, kind: str) -> float:
+        """A first guess, the same whatever was made before."""
+        if kind not in self._ratios:
+            sample = self.texts.make(kind, 20_000, 0)
+            self._ratios[kind] = len(sample) / self._tokenizer.count(sample)
+        return self._ratios[kind]
 
     def of_bytes(self, kind: str, size: int, seed: int) -> Prompt:
         """One untrusted text of about `size` bytes of UTF-8."""
@@ -58,12 +65,6 @@ class Prompts:
     def of_chars(self, kind: str, size: int, seed: int) -> Prompt:
         """One untrusted text of exactly `size` characters."""
         return [(self.texts.make(kind, size, seed), False)]
-
-
-def _step(wanted: int, found: int, shape: str) -> float:
-    """By how much to change the size: markup does not grow with it."""
-    fixed = _MARKUP[shape]
-    return max(0.2, (wanted - fixed) / max(1, found - fixed))
 
 
 def _single(texts: Texts, kind: str, size: int, seed: int) -> Prompt:
@@ -131,4 +132,5 @@ SHAPES: dict[str, Callable[[Texts, str, int, int], Prompt]] = {
 }
 """Makers of prompts by name: one text, and conversations by their number of segments."""
 
-_MARKUP = {"text": 0, "54": 130, "118": 160}
+_MARKUP = {"text": 0, "54": 150, "118": 160}
+"""Ids of a conversation without content, about."""

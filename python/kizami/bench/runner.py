@@ -20,7 +20,7 @@ from kizami.bench.lab.engines import NAMES, engine_class
 from kizami.bench.machine import commit, machine, now
 from kizami.bench.modes import own_text, run_case
 from kizami.bench.prompts import Prompts
-from kizami.bench.texts import KINDS, Texts
+from kizami.bench.texts import Texts
 from kizami.errors import InvalidValueError
 
 __all__ = ["NEED_JSON", "Options", "own_cases", "roll_call", "run"]
@@ -66,7 +66,9 @@ def roll_call(wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             continue
         if name not in NAMES:
             known = ", ".join(NAMES)
-            raise InvalidValueError(f"no engine is called {name!r}; give some of {known}")
+            raise InvalidValueError(
+                f"no engine is called {name!r}; give some of {known}", source=name
+            )
         if find_spec(engine_class(name).package) is None:
             distribution = engine_class(name).distribution
             absent[name] = f"not installed (pip install {distribution})"
@@ -84,7 +86,7 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
         say(f"{name} is absent: {reason}")
     texts = Texts()
     facts = {
-        "sources": {kind: texts.digest(kind) for kind in KINDS if kind not in ("agent", "mixed")},
+        "sources": texts.origins({case.kind for case in cases}),
         "machine": machine(),
         "pinned": options.cpus,
         "commit": commit(),

@@ -6,10 +6,9 @@ from importlib import import_module
 
 __all__ = ["rss"]
 
-_process = import_module("psutil").Process()
-
 
 def rss() -> int:
     """Resident bytes, now."""
-    found: int = _process.memory_info().rss
+    # Not at import: only workers need it, and these have it.
+    found: int = import_module("psutil").Process().memory_info().rss
     return found

@@ -13,6 +13,8 @@ Read next: `mixing`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kizami.bench.texts.agent import agent_text
 from kizami.bench.texts.mixing import LANGUAGES, Mixer
 from kizami.bench.texts.sources import Sources
@@ -22,6 +24,7 @@ __all__ = ["KINDS", "LANGUAGES", "WORST", "Sources", "Texts"]
 
 KINDS = ("english", "code", "agent", *LANGUAGES[1:], "mixed")
 """All kinds of text, those of `WORST` apart."""
+_PARTS = {"agent": ("english", "code"), "code": ("english", "code"), "mixed": KINDS}
 
 
 class Texts:
@@ -45,6 +48,9 @@ class Texts:
             return agent_text(self._mixer, size, seed)
         return self._mixer.text(kind, size, seed)
 
-    def digest(self, kind: str) -> str:
-        """What the pieces of a kind come from, for records: a name and a checksum."""
-        return self.sources.origin(kind)
+    def origins(self, kinds: Iterable[str]) -> dict[str, str]:
+        """What the pieces of these kinds come from, for records: a name and a checksum."""
+        parts = {part for kind in kinds for part in _PARTS.get(kind, (kind,))}
+        return {
+            kind: self.sources.origin(kind) for kind in KINDS if kind in parts - {"agent", "mixed"}
+        }
