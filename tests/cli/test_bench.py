@@ -200,6 +200,7 @@ def test_a_missing_package_is_named(
         (["bench", "--cases", "wurm"], "no case is called `wurm`"),
         (["bench", "--engines", "foo", "--quick"], "no engine is called `foo`"),
         (["bench", "--pin", "x"], "`--pin x` is no list of processors"),
+        (["bench", "--pin", "9999"], "`--pin 9999` names processors that cannot be used"),
         (["bench", "--check", "gone"], "`gone` does not exist"),
         (["verify"], "missing argument `FILE...`"),
         (["verify", "gone"], "cannot read `gone`"),

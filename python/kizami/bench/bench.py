@@ -128,6 +128,9 @@ class Bench:
             return self._oracle.ask(task, **facts)
         except FaultError as fault:
             self.say(f"ids are not compared: the published path failed: {fault}")
-            self._has_oracle = self._oracle is not None
+        if self._oracle is None:
+            self._has_oracle = False  # it cannot be loaded
+        else:
+            self._oracle.close()
             self._oracle = None
-            return None
+        return None

@@ -83,8 +83,13 @@ class Worker:
             self.close()
             raise
 
-    def ask(self, task: str, **facts: Any) -> dict[str, Any]:
+    def ask(self, task: str, patience: float = 0.0, **facts: Any) -> dict[str, Any]:
         """Do a task and wait for its answer.
+
+        Args:
+            task: A name in `lab.tasks`.
+            patience: Seconds to wait beyond the limit.
+            facts: Arguments of the task.
 
         Raises:
             FaultError: The engine raised, died, or did not answer in time.
@@ -97,10 +102,10 @@ class Worker:
         except OSError:
             raise FaultError(self._end()) from None
         try:
-            line = self._answers.get(timeout=self._limit)
+            line = self._answers.get(timeout=self._limit + patience)
         except queue.Empty:
             self.close()
-            raise FaultError(f"no answer in {self._limit:g} s") from None
+            raise FaultError(f"no answer in {self._limit + patience:g} s") from None
         if line is None:
             raise FaultError(self._end())
         answer: dict[str, Any] = json.loads(line)

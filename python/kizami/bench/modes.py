@@ -186,7 +186,7 @@ def _callers(bench: Bench, case: Case, results: Results) -> None:
 
 def _memory(bench: Bench, case: Case, results: Results) -> None:
     """Random words, megabyte after megabyte: the memory held at the end, and how even calls are."""
-    facts = {"calls": case.prompts, "size": case.bytes}
+    facts: dict[str, Any] = {"calls": case.prompts, "size": case.bytes, "patience": case.prompts}
 
     def ask(name: str, number: int) -> dict[str, Any]:
         with bench.start(name, case) as worker:
@@ -195,7 +195,7 @@ def _memory(bench: Bench, case: Case, results: Results) -> None:
 
     def given(number: int) -> tuple[bytes, int, Truth]:
         seed = number * 100_000
-        data = f"{facts} {seed}".encode()
+        data = f"random words: {case.prompts} times {case.bytes}, {seed}".encode()
         size = case.prompts * (case.bytes or 0)
         return data, size, lambda answers: bench.truth(answers, "traffic", seed=seed, **facts)
 

@@ -73,7 +73,7 @@ def _style(engine: str) -> dict[str, Any]:
 def _footer(lines: list[Line]) -> str:
     commit = f", commit {lines[0]['commit']}" if lines[0].get("commit") else ""
     python = lines[0]["machine"]["python"]
-    return f"Medians; whiskers show the median deviation from them. Python {python}{commit}"
+    return f"Medians; whiskers, if any: median distance from them. Python {python}{commit}"
 
 
 def _title(axes: Any, text: str, lines: list[Line]) -> None:
@@ -141,7 +141,9 @@ def _latency(axes: Any, lines: list[Line]) -> bool:
     y = {id(line): _milliseconds(line) for line in chosen}
     _curves(axes, chosen, x, y)
     axes.set(xscale="log", yscale="log", xlabel="ids of the request", ylabel="milliseconds")
-    plain = need("matplotlib.ticker").FuncFormatter(lambda value, _: f"{value:,g}")
+    plain = need("matplotlib.ticker").FuncFormatter(
+        lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(plain)
     what = "one text" if shape == "text" else f"{shape} segments"

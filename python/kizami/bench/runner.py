@@ -84,10 +84,13 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
     engines, absent = roll_call(options.engines)
     for name, reason in absent.items():
         say(f"{name} is absent: {reason}")
+    here = machine()
+    if (here["load_average"] or 0) > 0.3 * (here["cpus"] or 1):
+        say(f"this machine is busy (load average {here['load_average']}): figures will be uneven")
     texts = Texts()
     facts = {
         "sources": texts.origins({case.kind for case in cases}),
-        "machine": machine(),
+        "machine": here,
         "pinned": options.cpus,
         "commit": commit(),
         "command": options.command,

@@ -94,9 +94,9 @@ def _more(line: dict[str, Any]) -> str:
     if mode in ("memory", "loop"):
         parts.append(f"worst {duration(line['seconds']['max'])}")
     if mode == "memory":
-        parts.append(f"+{line['rss_mb']:.0f} MB")
+        parts.append(f"{line['rss_mb']:+.0f} MB, at most {line['rss_most_mb']:+.0f} MB")
     if mode == "load":
-        parts += [f"import {duration(line['import_seconds'])}", f"+{line['rss_mb']:.0f} MB"]
+        parts += [f"import {duration(line['import_seconds'])}", f"{line['rss_mb']:+.0f} MB"]
     if mode == "cold":
         parts.append(f"load {duration(line['load_seconds'])}")
     if line.get("fault"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -185,5 +186,13 @@ def _cpus(text: str | None) -> list[int] | None:
     if not found:
         raise CommandError(
             f"`--pin {text}` is no list of processors", "give numbers, such as `--pin 0,2-4`"
+        )
+    if not hasattr(os, "sched_setaffinity"):
+        raise CommandError("this system cannot pin processes", "leave out `--pin`")
+    usable = os.sched_getaffinity(0)
+    if not usable.issuperset(found):
+        listed = ",".join(map(str, sorted(usable)))
+        raise CommandError(
+            f"`--pin {text}` names processors that cannot be used", f"give some of {listed}"
         )
     return found
