@@ -12,6 +12,7 @@ import click
 from kizami.cli._console import note, say
 from kizami.cli._faults import CommandError, cannot, printable
 from kizami.cli._files import read_text
+from kizami.cli._options import errors_option
 
 __all__ = ["bench"]
 
@@ -41,6 +42,7 @@ __all__ = ["bench"]
     metavar="FILE",
     help="Measure this text of yours instead; may be given several times.",
 )
+@errors_option
 @click.option(
     "-o",
     "--out",
@@ -77,6 +79,7 @@ def bench(
     rounds: int | None,
     pin: str | None,
     texts: tuple[str, ...],
+    errors: str,
     out: str | None,
     plot: str | None,
     record: str | None,
@@ -114,7 +117,7 @@ def bench(
     if source:
         lines = records.read(Path(source))
     else:
-        own = {name: read_text(name, "strict") for name in texts}
+        own = {name: read_text(name, errors, "bench --text -") for name in texts}
         options = Options(
             engines=_names(engines),
             rounds=rounds,

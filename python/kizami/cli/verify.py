@@ -45,7 +45,7 @@ def verify(files: tuple[str, ...], engines: str | None, allow_special: bool, err
     from kizami.bench.client import FaultError
     from kizami.bench.verify import compare
 
-    texts = [read_text(name, errors) for name in files]
+    texts = [read_text(name, errors, "verify -") for name in files]
     wanted = [name for name in (engines or "").split(",") if name]
     if wanted:
         wanted = ["kizami", *(name for name in wanted if name not in ("none", "kizami"))]
