@@ -45,15 +45,18 @@ def _call(engine: Engine, prompt: Prompt) -> Ids:
 def encode(engine: Engine, file: str, keep: str | None = None) -> dict[str, Any]:
     """Encode every prompt of a file, each timed on its own; `keep`: save the ids of the last."""
     times, lengths, digests = [], [], []
-    for prompt in read_prompts(file):
-        with _no_collector():
+    prompts = read_prompts(file)
+    # Once for all: a collection between two prompts would empty the caches of the processor.
+    with _no_collector():
+        for prompt in prompts:
             start = perf_counter_ns()
             ids = _call(engine, prompt)
             times.append(perf_counter_ns() - start)
-        lengths.append(len(ids))
-        digests.append(digest(ids))
-        if keep:
-            np.save(keep, ids)
+            lengths.append(len(ids))
+            digests.append(digest(ids))
+            if keep:
+                np.save(keep, ids)
+            del ids  # as a server does, so that its memory can be used again
     return {"ns": times, "tokens": lengths, "digests": digests}
 
 
