@@ -12,11 +12,13 @@ import click
 
 from kizami._version import __version__
 from kizami.cli._console import Program
+from kizami.cli.bench import bench
 from kizami.cli.chat import chat
 from kizami.cli.count import count
 from kizami.cli.decode import decode
 from kizami.cli.encode import encode
 from kizami.cli.models import models
+from kizami.cli.verify import verify
 
 __all__ = ["main"]
 
@@ -37,5 +39,5 @@ def main() -> None:
     """
 
 
-for command in (encode, decode, count, chat, models):
+for command in (encode, decode, count, chat, models, bench, verify):
     main.add_command(command)

@@ -61,7 +61,9 @@ def error_of_kizami(error: KizamiError) -> CommandError:
     if isinstance(error, InternalError):
         return CommandError(text, "this is a bug in kizami; please report it", _FAILED)
     if isinstance(error, MissingExtraError):
-        hint = f"run `pip install 'kizami[{error.extra}]'`, or give the path of a directory"
+        hint = f"run `pip install 'kizami[{error.extra}]'`"
+        if error.extra == "hub":
+            hint += ", or give the path of a directory"
         return CommandError(text.partition(": pip ")[0], hint, _FAILED)
     if isinstance(error, SourceNotFoundError):
         hint = "run `kizami models` for the names, or give the path of a directory"

@@ -1,0 +1,30 @@
+"""basetenkenizer: `encode_segments`, whose ids move into a NumPy array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Engine, Ids, ModelFiles, Segments
+
+__all__ = ["Under"]
+
+
+class Under(Engine):
+    """Its tokenizer of the model's `tokenizer.json`."""
+
+    package = distribution = "basetenkenizer"
+    way = "Tokenizer.encode_segments(tiktoken_safe=True).into_numpy()"
+
+    def load(self, files: ModelFiles) -> None:
+        """Read `tokenizer.json`, as it does for a model of the hub."""
+        self.tokenizer = self.module.Tokenizer.from_file(files.tokenizer_json)
+
+    def encode_segments(self, segments: Segments) -> Ids:
+        """One call."""
+        ids: Ids = self.tokenizer.encode_segments(segments).into_numpy()["ids"]
+        return ids
+
+    def decode(self, ids: Any) -> str:
+        """One call."""
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=False)
+        return text

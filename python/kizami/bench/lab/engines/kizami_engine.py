@@ -1,0 +1,43 @@
+"""Kizami itself: one call for all segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Engine, Ids, ModelFiles, Segments
+
+__all__ = ["Under"]
+
+
+class Under(Engine):
+    """The bundled model; nothing is read from the model's files."""
+
+    package = distribution = "kizami"
+    way = "Tokenizer.encode_segments, one call for all segments"
+
+    def load(self, files: ModelFiles) -> None:
+        """Load the bundled model."""
+        self.tokenizer = self.module.load("kimi-k3")
+
+    def set_threads(self, count: int) -> None:
+        """Use its own knob."""
+        self.module.set_num_threads(count)
+
+    def encode_segments(self, segments: Segments) -> Ids:
+        """One call."""
+        ids: Ids = self.tokenizer.encode_segments(segments)
+        return ids
+
+    def encode(self, text: str) -> Ids:
+        """One call."""
+        ids: Ids = self.tokenizer.encode(text)
+        return ids
+
+    def prepare(self, ids: Ids) -> Any:
+        """An array."""
+        return ids
+
+    def decode(self, ids: Any) -> str:
+        """One call."""
+        text: str = self.tokenizer.decode(ids)
+        return text
