@@ -89,9 +89,8 @@ def render(
         ChatKeyError: A message has no `role`, a part no `type` or no `text`, a call no `name`.
             It has `.message_index` (0-based) and `.key`.
         ChatTypeError: `messages` is not a list of messages, content is neither text nor parts,
-            arguments are neither a dict nor text, a tool list or schema is not JSON-like, a yes-or-no
-            option is no bool. It has
-            `.message_index` where one message is at fault.
+            arguments are neither a dict nor text, a tool list or schema is not JSON-like, or a
+            yes-or-no option is no bool. `.message_index` where one message is at fault.
         ChatValueError: Arguments are JSON but no object, a tool result has no name and no call, the
             number of images differs from `image_prompts`, `thinking_effort` is unknown, or
             something is nested too deeply. It has `.message_index` where one message is at fault.
