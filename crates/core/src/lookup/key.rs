@@ -4,7 +4,9 @@
 pub const MAX_KEY_BYTES: usize = 15;
 
 /// Up to 15 bytes, zero-padded, and the length in the last byte. Equal keys mean equal bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The default is the key of no bytes, which no pre-token has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Key {
     low: u64,
@@ -58,6 +60,49 @@ impl Key {
     }
 }
 
+/// Longest pre-token that fits in a [`LongKey`], in bytes.
+pub const MAX_LONG_KEY_BYTES: usize = 31;
+
+/// Up to 31 bytes, zero-padded, and the length in the last byte. Equal keys mean equal bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LongKey([u64; 4]);
+
+impl LongKey {
+    /// The key of `piece`, or None if it is longer than [`MAX_LONG_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn new(piece: &[u8]) -> Option<LongKey> {
+        let len = piece.len();
+        if len > MAX_LONG_KEY_BYTES {
+            return None;
+        }
+        let mut words = [0; 4];
+        if let (Some(head), Some(tail)) = (piece.first_chunk::<16>(), piece.last_chunk::<16>()) {
+            // Two loads that overlap; the second is moved to its place, which pushes out what the first one has.
+            let [low, high] = split(u128::from_le_bytes(*tail) >> (8 * (31 - len)) >> 8);
+            [words[0], words[1]] = split(u128::from_le_bytes(*head));
+            [words[2], words[3]] = [low, high];
+        } else {
+            let mut padded = [0; 16];
+            padded[..len].copy_from_slice(piece);
+            [words[0], words[1]] = split(u128::from_le_bytes(padded));
+        }
+        words[3] |= (len as u64) << 56;
+        Some(LongKey(words))
+    }
+
+    /// A 64-bit hash of the key.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let [a, b, c, d] = self.0;
+        let mixed = fold(a ^ 0x9e37_79b9_7f4a_7c15, b ^ 0xd6e8_feb8_6659_fd93)
+            ^ fold(c ^ 0xa076_1d64_78bd_642f, d ^ 0xe703_7ed1_a0b4_28db);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
 /// Masks of the first `len` bytes of two words, by `len`.
 const MASKS: [[u64; 2]; MAX_KEY_BYTES + 1] = {
     let mut masks = [[0; 2]; MAX_KEY_BYTES + 1];
@@ -82,4 +127,22 @@ fn split(value: u128) -> [u64; 2] {
 pub fn fold(a: u64, b: u64) -> u64 {
     let [low, high] = split(u128::from(a) * u128::from(b));
     low ^ high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_is_the_padded_bytes_and_the_length() {
+        let text: Vec<u8> = (1..=40).collect();
+        for len in 0..=MAX_LONG_KEY_BYTES {
+            let mut padded = [0; 32];
+            padded[..len].copy_from_slice(&text[..len]);
+            padded[31] = u8::try_from(len).unwrap();
+            let LongKey(words) = LongKey::new(&text[..len]).unwrap();
+            assert_eq!(words.map(u64::to_le_bytes).concat(), padded, "{len}");
+        }
+        assert_eq!(LongKey::new(&text[..32]), None);
+    }
 }

@@ -11,7 +11,7 @@
 pub mod cache;
 mod key;
 
-pub use key::{Key, MAX_KEY_BYTES};
+pub use key::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 
 use crate::num::{fast_range, to_u32};
 use crate::table::{Plain, Table};

@@ -1,8 +1,8 @@
 //! The planes on x86-64 with AVX2.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_or_si256, _mm256_set1_epi8,
+    __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
+    _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
 use super::{Classify, Planes};
@@ -74,4 +74,11 @@ unsafe fn planes(bytes: &[u8; 64]) -> Planes {
         quote: bits(equal(b'\'')),
         non_ascii: bits((a, b)),
     }
+}
+
+/// See [`super::prefetch`].
+#[inline(always)]
+pub(super) fn prefetch<T>(value: &T) {
+    // SAFETY: SSE is part of x86-64, and a prefetch of any address reads nothing and faults never.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
 }
