@@ -1,21 +1,46 @@
 //! Text to ids, pre-token by pre-token: the loop that all time is spent in.
 //!
-//! Pre-tokens come in batches. A first pass over a batch makes keys and asks for the cache lines that they fall in, a
-//! second one compares and emits. So the far reads of one batch overlap, instead of each being waited for.
+//! Pre-tokens come in batches, and a batch goes through four passes: make keys and ask for the cache lines in which they
+//! fall; compare; solve what was not there; emit in order. So the far reads of a batch overlap instead of each being
+//! waited for, and the passes that see every pre-token have next to no branches.
 
 use crate::error::Error;
-use crate::lookup::cache::Ids;
+use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 use crate::merge::Scratch;
-use crate::num::ix;
+use crate::num::{ix, to_u32};
 use crate::pretoken::{BATCH, Pattern};
+use crate::simd::{self, Task};
 use crate::tables::Tables;
 use crate::worker::{Output, Worker};
 
-use crate::lookup::cache::Cache;
+/// A batch between the passes, by pre-token.
+#[derive(Debug)]
+pub(crate) struct Probes {
+    /// [`Key::EMPTY`], which is in no line, if the pre-token is too long.
+    keys: [Key; BATCH],
+    /// Of the key, or of the long key if the pre-token is too long for a key; 0 if for both.
+    hashes: [u64; BATCH],
+    answers: [Ids<LONG_IDS>; BATCH],
+    /// Pre-tokens without an answer.
+    misses: [u32; BATCH],
+    missing: usize,
+    /// Ids of pre-tokens that have too many for an answer.
+    spilled: Vec<u32>,
+}
 
-/// Keys of a batch, by pre-token.
-pub(crate) type Probes = [(Key, u64); BATCH];
+impl Default for Probes {
+    fn default() -> Self {
+        Probes {
+            keys: [Key::EMPTY; BATCH],
+            hashes: [0; BATCH],
+            answers: [Ids::default(); BATCH],
+            misses: [0; BATCH],
+            missing: 0,
+            spilled: Vec::new(),
+        }
+    }
+}
 
 /// Splits and merges `text[start..]`, which begins at a pre-token start.
 pub(crate) fn encode_text(
@@ -26,34 +51,58 @@ pub(crate) fn encode_text(
     worker: &mut Worker,
 ) -> Result<(), Error> {
     let Worker { batch, probes, scratch, cache, out } = worker;
+    let level = simd::level();
     // Scanners look no further back than `at`; the general engine may look behind, so it gets the stretch alone.
     let text = &text[start..];
     let mut at = 0;
     while at < text.len() {
         at = pattern.fill(text, at, batch)?;
-        out.begin_batch()?;
         let ranges = batch.ranges();
-        for (&(from, to), probe) in ranges.iter().zip(probes.iter_mut()) {
-            *probe = look_ahead(text, ix(from), ix(to), cache);
-        }
-        for (&(from, to), &(key, hash)) in ranges.iter().zip(probes.iter()) {
-            let (from, to) = (ix(from), ix(to));
-            if to - from <= MAX_KEY_BYTES {
-                match cache.get(key, hash) {
-                    Some(ids) => out.emit(ids),
-                    None => out.extend(encode_short(tables, &text[from..to], key, hash, cache, scratch))?,
-                }
-            } else {
-                encode_long(tables, &text[from..to], hash, cache, scratch, out)?;
-            }
-        }
+        level.run(Look { text, ranges, probes, cache });
+        solve(tables, text, ranges, probes, cache, scratch);
+        level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
     }
     Ok(())
 }
 
-/// The key of a short pre-token, and the hash of its key; its line is asked for.
+/// The first two passes.
+struct Look<'a> {
+    text: &'a [u8],
+    ranges: &'a [(u32, u32)],
+    probes: &'a mut Probes,
+    cache: &'a Cache,
+}
+
+impl Task for Look<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Look { text, ranges, probes, cache } = self;
+        let Probes { keys, hashes, answers, misses, missing, .. } = probes;
+        // Slices of one length: no index below is checked.
+        let n = ranges.len();
+        let (keys, hashes) = (&mut keys[..n], &mut hashes[..n]);
+        let answers = &mut answers[..n];
+        let near = cache.near();
+        for i in 0..n {
+            let (from, to) = ranges[i];
+            (keys[i], hashes[i]) = look_ahead(text, ix(from), ix(to), near);
+        }
+        let mut count = 0;
+        for i in 0..n {
+            let (ids, found) = near.look(keys[i], hashes[i]);
+            answers[i].set(ids);
+            misses[count] = to_u32(i);
+            count += usize::from(!found);
+        }
+        *missing = count;
+    }
+}
+
+/// The key of a pre-token, and the hash of its key or long key; the line is asked for.
 #[inline(always)]
-fn look_ahead(text: &[u8], from: usize, to: usize, cache: &Cache) -> (Key, u64) {
+fn look_ahead(text: &[u8], from: usize, to: usize, cache: Near<'_>) -> (Key, u64) {
     if let Some(key) = Key::load(text, from, to) {
         let hash = key.hash();
         cache.prefetch(hash);
@@ -61,7 +110,74 @@ fn look_ahead(text: &[u8], from: usize, to: usize, cache: &Cache) -> (Key, u64) 
     }
     let hash = LongKey::new(&text[from..to]).map_or(0, |key| key.hash());
     cache.prefetch_long(hash);
-    (Key::default(), hash)
+    (Key::EMPTY, hash)
+}
+
+/// The third pass: answers for what the second one did not find.
+#[inline]
+fn solve(
+    tables: &Tables,
+    text: &[u8],
+    ranges: &[(u32, u32)],
+    probes: &mut Probes,
+    cache: &mut Cache,
+    scratch: &mut Scratch,
+) {
+    let Probes { keys, hashes, answers, misses, missing, spilled } = probes;
+    spilled.clear();
+    let mut unknown = 0;
+    for at in 0..*missing {
+        let miss = misses[at];
+        let (from, to) = ranges[ix(miss)];
+        let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
+        if piece.len() > MAX_KEY_BYTES {
+            if let Some(ids) = LongKey::new(piece).and_then(|key| cache.get_long(&key, hash)) {
+                answers[ix(miss)] = ids;
+                continue;
+            }
+        } else {
+            tables.words.prefetch(hash);
+        }
+        misses[unknown] = miss;
+        unknown += 1;
+    }
+    for &miss in &misses[..unknown] {
+        let (from, to) = ranges[ix(miss)];
+        let (piece, key, hash) = (&text[ix(from)..ix(to)], keys[ix(miss)], hashes[ix(miss)]);
+        let ids = if piece.len() <= MAX_KEY_BYTES {
+            // An equal pre-token of this batch may have put it there.
+            if let Some(ids) = cache.get(key, hash) {
+                answers[ix(miss)] = ids.widen();
+                continue;
+            }
+            encode_short(tables, piece, key, hash, cache, scratch)
+        } else {
+            encode_long(tables, piece, hash, cache, scratch)
+        };
+        match Ids::pack(ids) {
+            Some(ids) => answers[ix(miss)] = ids,
+            None => {
+                answers[ix(miss)] = Ids::spilled(spilled.len(), ids.len());
+                spilled.extend_from_slice(ids);
+            }
+        }
+    }
+}
+
+/// The last pass: all answers, in order.
+struct Emit<'a> {
+    answers: &'a [Ids<LONG_IDS>],
+    spilled: &'a [u32],
+    out: &'a mut Output,
+}
+
+impl Task for Emit<'_> {
+    type Output = Result<(), Error>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), Error> {
+        self.out.emit(self.answers, self.spilled)
+    }
 }
 
 /// The ids of a pre-token that has a short key and is not in its line of the cache; puts them there.
@@ -81,10 +197,10 @@ pub(crate) fn encode_short<'a>(
         cache.put(key, hash, Ids::one(id));
         return scratch.one(id);
     }
-    // Of many ids: they are under the long key.
+    // Those of many ids are under the long key.
     let long_key = LongKey::new(piece).expect("a short pre-token");
     let long_hash = long_key.hash();
-    if let Some(ids) = cache.get_long(&long_key, long_hash) {
+    if let Some(ids) = cache.get_long(&long_key, long_hash).or_else(|| cache.get_long_before(&long_key, long_hash)) {
         return scratch.some(&ids.places()[..ids.count()]);
     }
     let ids = merge_in_stretches(tables, piece, cache, scratch);
@@ -96,34 +212,12 @@ pub(crate) fn encode_short<'a>(
     ids
 }
 
-/// Emits the ids of a pre-token that is too long for a short key; `hash` is that of its long key, if it has one.
-#[inline]
-fn encode_long(
-    tables: &Tables,
-    piece: &[u8],
-    hash: u64,
-    cache: &mut Cache,
-    scratch: &mut Scratch,
-    out: &mut Output,
-) -> Result<(), Error> {
-    let key = LongKey::new(piece);
-    if let Some(ids) = key.and_then(|key| cache.get_long(&key, hash)) {
-        out.emit(ids);
-        return Ok(());
-    }
-    out.extend(encode_unknown(tables, piece, key, hash, cache, scratch))
-}
-
+/// The ids of a pre-token that is too long for a short key; `hash` is that of its long key, if it has one.
 #[inline(never)]
-fn encode_unknown<'a>(
-    tables: &Tables,
-    piece: &[u8],
-    key: Option<LongKey>,
-    hash: u64,
-    cache: &mut Cache,
-    scratch: &'a mut Scratch,
-) -> &'a [u32] {
-    if let Some(ids) = key.and_then(|key| cache.get_long_before(&key, hash)) {
+fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    let key = LongKey::new(piece);
+    let known = key.and_then(|key| cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash)));
+    if let Some(ids) = known {
         return scratch.some(&ids.places()[..ids.count()]);
     }
     let ids = match tables.words.find_long(&tables.vocab, piece) {

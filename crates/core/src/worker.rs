@@ -8,7 +8,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, TryLockError};
 
 use crate::error::Error;
-use crate::lookup::Key;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS};
 use crate::merge::Scratch;
 use crate::piece::Probes;
@@ -20,25 +19,13 @@ const MAX_IDLE: usize = 32;
 const MAX_IDLE_ROOM: usize = 2 << 20;
 
 /// Scratch memory and cache of one thread at work.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Worker {
     pub batch: Batch,
     pub probes: Probes,
     pub scratch: Scratch,
     pub cache: Cache,
     pub out: Output,
-}
-
-impl Default for Worker {
-    fn default() -> Self {
-        Worker {
-            batch: Batch::default(),
-            probes: [(Key::default(), 0); BATCH],
-            scratch: Scratch::default(),
-            cache: Cache::default(),
-            out: Output::default(),
-        }
-    }
 }
 
 /// Room that there is at the start of a batch, and again after each [`Output::extend`]: enough to emit an entry of the
@@ -83,12 +70,27 @@ impl Output {
         Ok(())
     }
 
-    /// Adds the ids of an entry.
+    /// Adds the ids of all answers of a batch, in order; `spilled` has those that did not fit in one.
     #[inline(always)]
-    pub fn emit<const N: usize>(&mut self, ids: Ids<N>) {
-        // All places at once: cheaper than a loop of unknown length.
-        self.ids[self.len..self.len + N].copy_from_slice(&ids.places());
-        self.len += ids.count();
+    pub fn emit(&mut self, answers: &[Ids<LONG_IDS>], spilled: &[u32]) -> Result<(), Error> {
+        self.begin_batch()?;
+        let mut rest = answers.iter();
+        loop {
+            let (ids, mut len) = (&mut self.ids[..], self.len);
+            let mut spill = None;
+            for answer in rest.by_ref() {
+                spill = answer.spill();
+                if spill.is_some() {
+                    break;
+                }
+                // All places at once: cheaper than a loop of unknown length.
+                answer.write_to(ids[len..].first_chunk_mut().expect("room for a batch"));
+                len += answer.count();
+            }
+            self.len = len;
+            let Some(range) = spill else { return Ok(()) };
+            self.extend(&spilled[range])?;
+        }
     }
 
     /// Adds ids.

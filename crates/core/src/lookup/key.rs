@@ -45,11 +45,11 @@ impl Key {
         Some(Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 })
     }
 
-    /// The two words of the key; the second is zero for no pre-token.
+    /// Whether the keys are equal; unlike `==`, without a branch.
     #[inline(always)]
     #[must_use]
-    pub fn words(self) -> (u64, u64) {
-        (self.low, self.high)
+    pub fn is(self, other: Key) -> bool {
+        (self.low ^ other.low) | (self.high ^ other.high) == 0
     }
 
     /// A 64-bit hash of the key.

@@ -108,6 +108,12 @@ impl WordTable {
         self.long.find(vocab, piece)
     }
 
+    /// Asks the processor to bring the line of a key near.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        crate::simd::prefetch(&self.lines[fast_range(hash, self.lines.len())]);
+    }
+
     /// The id of the token with this key; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]

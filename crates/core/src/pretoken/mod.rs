@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::simd::Level;
 
 /// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
-pub const BATCH: usize = 256;
+pub const BATCH: usize = 128;
 
 /// A run of pre-tokens as byte ranges of one text.
 #[derive(Debug)]
