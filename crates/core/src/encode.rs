@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use crate::error::Error;
 use crate::parallel;
-use crate::piece::encode_text;
+use crate::piece::Encoder;
 use crate::request::{JOB_BYTES, Job, Request, Work};
 use crate::tokenizer::Tokenizer;
 use crate::worker::{Loan, Worker};
@@ -57,11 +57,15 @@ impl Encoded<'_> {
 }
 
 /// Runs one job.
-fn run(tokenizer: &Tokenizer, worker: &mut Worker, job: &Job<'_>) -> Result<(), Error> {
+fn run<'a>(encoder: &mut Encoder<'a>, job: &Job<'a>) -> Result<(), Error> {
     match job.work {
-        Work::Control(id, _) => worker.out.extend(&[id]),
-        Work::Text(start, end) => encode_text(&tokenizer.tables, &tokenizer.pattern, &job.text[..end], start, worker),
+        Work::Control(id, _) => encoder.id(id),
+        Work::Text(from, to) => encoder.text(job.base, from, to),
     }
+}
+
+fn encoder<'a>(tokenizer: &'a Tokenizer, worker: &'a mut Worker) -> Encoder<'a> {
+    Encoder::new(&tokenizer.tables, &tokenizer.pattern, worker)
 }
 
 /// The ids of `request`. If `ends` is given, it receives for each segment the number of ids up to its end.
@@ -80,11 +84,16 @@ fn encode_here<'t>(
     mut ends: Option<&mut Vec<usize>>,
 ) -> Result<Encoded<'t>, Error> {
     let mut worker = tokenizer.tables.workers.lend();
+    let mut encoder = encoder(tokenizer, &mut worker);
+    let mut segment = 0;
     request.for_each_job(tokenizer, false, |job| {
-        fill_ends(&mut ends, job.segment, worker.out.len());
-        run(tokenizer, &mut worker, &job)
+        if job.segment != segment && ends.is_some() {
+            fill_ends(&mut ends, job.segment, encoder.flush()?);
+            segment = job.segment;
+        }
+        run(&mut encoder, &job)
     })?;
-    let len = worker.out.len();
+    let len = encoder.flush()?;
     fill_ends(&mut ends, request.segments(), len);
     Ok(Encoded { workers: vec![worker], parts: vec![(0, 0..len)], len })
 }
@@ -178,38 +187,46 @@ fn work_off<'t>(
     next: &dyn Fn() -> Option<usize>,
 ) -> Result<Share<'t>, Error> {
     let mut worker = tokenizer.tables.workers.lend();
+    let mut encoder = encoder(tokenizer, &mut worker);
     let (mut parts, mut lens) = (Vec::new(), Vec::new());
+    let mut end = 0;
     while let Some(group) = next() {
-        let start = worker.out.len();
+        let start = end;
         for index in groups[group].clone() {
-            let before = worker.out.len();
-            run(tokenizer, &mut worker, &jobs[index])?;
+            run(&mut encoder, &jobs[index])?;
             if with_lens {
-                lens.push((index, worker.out.len() - before));
+                let before = std::mem::replace(&mut end, encoder.flush()?);
+                lens.push((index, end - before));
             }
         }
-        parts.push((group, start..worker.out.len()));
+        end = encoder.flush()?;
+        parts.push((group, start..end));
     }
     Ok(Share { worker, parts, lens })
 }
 
 /// The number of ids, without keeping them.
 pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usize, Error> {
-    let take = |worker: &mut Worker, job: &Job<'_>| {
-        run(tokenizer, worker, job)?;
-        let len = worker.out.len();
-        worker.out.clear();
-        Ok(len)
+    let take = |encoder: &mut Encoder<'_>| {
+        let len = encoder.flush();
+        encoder.clear();
+        len
     };
     let threads = request.threads();
     if threads == 1 {
         let mut worker = tokenizer.tables.workers.lend();
-        let mut total = 0;
+        let mut encoder = encoder(tokenizer, &mut worker);
+        let (mut total, mut bytes) = (0, 0);
         request.for_each_job(tokenizer, true, |job| {
-            total += take(&mut worker, &job)?;
+            run(&mut encoder, &job)?;
+            bytes += job.len();
+            if bytes >= JOB_BYTES {
+                total += take(&mut encoder)?;
+                bytes = 0;
+            }
             Ok(())
         })?;
-        return Ok(total);
+        return Ok(total + take(&mut encoder)?);
     }
     let mut jobs = Vec::new();
     request.for_each_job(tokenizer, true, |job| {
@@ -220,9 +237,11 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
     let total = Mutex::new(Ok(0));
     parallel::on_threads(threads.min(groups.len()), groups.len(), |next| {
         let mut worker = tokenizer.tables.workers.lend();
-        let mine = std::iter::from_fn(next)
-            .flat_map(|group| &jobs[groups[group].clone()])
-            .try_fold(0, |sum, job| Ok(sum + take(&mut worker, job)?));
+        let mut encoder = encoder(tokenizer, &mut worker);
+        let mine = std::iter::from_fn(next).try_fold(0, |sum, group| {
+            jobs[groups[group].clone()].iter().try_for_each(|job| run(&mut encoder, job))?;
+            Ok(sum + take(&mut encoder)?)
+        });
         let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *total = match (&*total, mine) {
             (Ok(before), Ok(mine)) => Ok(before + mine),

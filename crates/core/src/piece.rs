@@ -9,8 +9,8 @@ use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 use crate::merge::Scratch;
 use crate::num::{ix, to_u32};
-use crate::pretoken::{BATCH, Pattern};
-use crate::simd::{self, Task};
+use crate::pretoken::{BATCH, Batch, Pattern};
+use crate::simd::{self, Level, Task};
 use crate::tables::Tables;
 use crate::worker::{Output, Worker};
 
@@ -42,27 +42,67 @@ impl Default for Probes {
     }
 }
 
-/// Splits and merges `text[start..]`, which begins at a pre-token start.
-pub(crate) fn encode_text(
-    tables: &Tables,
-    pattern: &Pattern,
-    text: &[u8],
-    start: usize,
-    worker: &mut Worker,
-) -> Result<(), Error> {
-    let Worker { batch, probes, scratch, cache, out } = worker;
-    let level = simd::level();
-    // Scanners look no further back than `at`; the general engine may look behind, so it gets the stretch alone.
-    let text = &text[start..];
-    let mut at = 0;
-    while at < text.len() {
-        at = pattern.fill(text, at, batch)?;
-        let ranges = batch.ranges();
-        level.run(Look { text, ranges, probes, cache });
-        solve(tables, text, ranges, probes, cache, scratch);
-        level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
+/// What encodes one text after the other. Short ones share a batch, if they lie side by side in memory.
+pub(crate) struct Encoder<'a> {
+    tables: &'a Tables,
+    pattern: &'a Pattern,
+    level: Level,
+    /// Where the texts of the batch lie.
+    base: &'a [u8],
+    worker: &'a mut Worker,
+}
+
+impl<'a> Encoder<'a> {
+    pub fn new(tables: &'a Tables, pattern: &'a Pattern, worker: &'a mut Worker) -> Self {
+        worker.batch.clear();
+        Encoder { tables, pattern, level: simd::level(), base: &[], worker }
     }
-    Ok(())
+
+    /// Adds the ids of `base[from..to]`, which is a stretch on its own or begins at a pre-token start.
+    pub fn text(&mut self, base: &'a [u8], from: usize, to: usize) -> Result<(), Error> {
+        // Scanners look no further back than their start; another pattern may, so it gets the stretch alone.
+        let (base, from, to) =
+            if self.pattern.looks_behind() { (&base[from..to], 0, to - from) } else { (base, from, to) };
+        if !std::ptr::eq(self.base, base) {
+            self.flush()?;
+            self.base = base;
+        }
+        let mut at = from;
+        loop {
+            at = self.pattern.append(&base[..to], at, &mut self.worker.batch)?;
+            if at == to {
+                return Ok(());
+            }
+            self.flush()?;
+        }
+    }
+
+    /// Adds an id.
+    pub fn id(&mut self, id: u32) -> Result<(), Error> {
+        if self.worker.batch.is_full() {
+            self.flush()?;
+        }
+        self.worker.batch.push_id(id);
+        Ok(())
+    }
+
+    /// Puts all ids so far into the output; returns how many it holds.
+    pub fn flush(&mut self) -> Result<usize, Error> {
+        let Worker { batch, probes, scratch, cache, out } = &mut *self.worker;
+        let ranges = batch.ranges();
+        if !ranges.is_empty() {
+            self.level.run(Look { text: self.base, ranges, probes, cache });
+            solve(self.tables, self.base, ranges, probes, cache, scratch);
+            self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
+            batch.clear();
+        }
+        Ok(out.len())
+    }
+
+    /// Forgets the output.
+    pub fn clear(&mut self) {
+        self.worker.out.clear();
+    }
 }
 
 /// The first two passes.
@@ -86,8 +126,7 @@ impl Task for Look<'_> {
         let answers = &mut answers[..n];
         let near = cache.near();
         for i in 0..n {
-            let (from, to) = ranges[i];
-            (keys[i], hashes[i]) = look_ahead(text, ix(from), ix(to), near);
+            (keys[i], hashes[i]) = look_ahead(text, ranges[i], near);
         }
         let mut count = 0;
         for i in 0..n {
@@ -102,14 +141,20 @@ impl Task for Look<'_> {
 
 /// The key of a pre-token, and the hash of its key or long key; the line is asked for.
 #[inline(always)]
-fn look_ahead(text: &[u8], from: usize, to: usize, cache: Near<'_>) -> (Key, u64) {
-    if let Some(key) = Key::load(text, from, to) {
+fn look_ahead(text: &[u8], (from, to): (u32, u32), near: Near<'_>) -> (Key, u64) {
+    let len = ix(to.wrapping_sub(from));
+    if len <= MAX_KEY_BYTES {
+        let key = Key::load(text, ix(from), len);
         let hash = key.hash();
-        cache.prefetch(hash);
+        near.prefetch(hash);
         return (key, hash);
     }
-    let hash = LongKey::new(&text[from..to]).map_or(0, |key| key.hash());
-    cache.prefetch_long(hash);
+    if len > MAX_LONG_KEY_BYTES {
+        // A very long pre-token, or an id.
+        return (Key::EMPTY, 0);
+    }
+    let hash = LongKey::load(text, ix(from), len).hash();
+    near.prefetch_long(hash);
     (Key::EMPTY, hash)
 }
 
@@ -129,6 +174,10 @@ fn solve(
     for at in 0..*missing {
         let miss = misses[at];
         let (from, to) = ranges[ix(miss)];
+        if let Some(id) = Batch::id_of((from, to)) {
+            answers[ix(miss)] = Ids::one(id);
+            continue;
+        }
         let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
         if piece.len() > MAX_KEY_BYTES {
             if let Some(ids) = LongKey::new(piece).and_then(|key| cache.get_long(&key, hash)) {
@@ -246,7 +295,7 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
         let stretch = &piece[start..end];
         // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
         // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        match Key::load(piece, start, end).filter(|_| merges.greedy()) {
+        match Key::new(stretch).filter(|_| merges.greedy()) {
             Some(key) => {
                 let hash = key.hash();
                 match cache.get(key, hash) {

@@ -4,7 +4,9 @@
 //! parted where a pre-token ends whatever the context ([`Pattern::is_hard_boundary`]), so the ids do not depend on how
 //! many threads there are.
 
-use crate::error::Error;
+use std::ops::Range;
+
+use crate::error::{Error, reserve};
 use crate::parallel;
 use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
@@ -15,13 +17,15 @@ use crate::tokenizer::Tokenizer;
 pub(crate) const JOB_BYTES: usize = 64 << 10;
 /// Requests below this many bytes run on the calling thread.
 const PARALLEL_BYTES: usize = 160 << 10;
+/// Segments up to this many bytes are copied side by side, so that they share batches.
+const JOINED_BYTES: usize = 4 << 10;
 /// How far a hard boundary is looked for behind the place where a job should end.
 const BOUNDARY_SEARCH: usize = 4 << 10;
 
 /// What a job's stretch is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work {
-    /// Text, to be split and merged: byte range of the segment's UTF-8.
+    /// Text, to be split and merged: byte range of the job's memory.
     Text(usize, usize),
     /// A control token: id, and the length of its name in bytes.
     Control(u32, usize),
@@ -31,8 +35,8 @@ pub(crate) enum Work {
 pub(crate) struct Job<'a> {
     /// Index of the segment.
     pub segment: usize,
-    /// UTF-8 of the whole segment.
-    pub text: &'a [u8],
+    /// Memory in which the segment's UTF-8 lies, perhaps with that of others.
+    pub base: &'a [u8],
     pub work: Work,
 }
 
@@ -46,12 +50,21 @@ impl Job<'_> {
     }
 }
 
+/// A segment made ready.
+#[derive(Debug)]
+struct Ready<'a> {
+    utf8: Utf8<'a>,
+    /// Its part of all cuts.
+    cuts: Range<usize>,
+}
+
 /// A request made ready: UTF-8 and cuts of each segment.
+#[derive(Debug)]
 pub(crate) struct Request<'a> {
     segments: &'a [Segment<'a>],
-    utf8: Vec<Utf8<'a>>,
-    /// Byte offsets of the cuts, by segment; empty for most.
-    cuts: Vec<Vec<usize>>,
+    ready: Vec<Ready<'a>>,
+    /// Of all segments: where to cut, as byte offsets into the segment.
+    cuts: Vec<usize>,
     arena: Vec<u8>,
     bytes: usize,
 }
@@ -62,8 +75,8 @@ impl<'a> Request<'a> {
     pub fn new(segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
         let mut request = Request {
             segments,
-            utf8: Vec::with_capacity(segments.len()),
-            cuts: Vec::with_capacity(segments.len()),
+            ready: Vec::with_capacity(segments.len()),
+            cuts: Vec::new(),
             arena: Vec::new(),
             bytes: 0,
         };
@@ -72,13 +85,21 @@ impl<'a> Request<'a> {
             if bound > MAX_BYTES {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
-            let (utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena)?;
+            let (mut utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena)?;
+            let arena = &mut request.arena;
             request.bytes += match utf8 {
+                Utf8::Borrowed(bytes) if bytes.len() <= JOINED_BYTES => {
+                    reserve(arena, bytes.len())?;
+                    arena.extend_from_slice(bytes);
+                    utf8 = Utf8::Arena(arena.len() - bytes.len(), arena.len());
+                    bytes.len()
+                }
                 Utf8::Borrowed(bytes) => bytes.len(),
                 Utf8::Arena(from, to) => to - from,
             };
-            request.utf8.push(utf8);
-            request.cuts.push(cuts);
+            let first = request.cuts.len();
+            request.cuts.extend(cuts);
+            request.ready.push(Ready { utf8, cuts: first..request.cuts.len() });
         }
         Ok(request)
     }
@@ -93,10 +114,13 @@ impl<'a> Request<'a> {
         self.segments.len()
     }
 
-    fn text(&self, segment: usize) -> &[u8] {
-        match self.utf8[segment] {
-            Utf8::Borrowed(bytes) => bytes,
-            Utf8::Arena(from, to) => &self.arena[from..to],
+    /// Memory in which a segment's UTF-8 lies, and where in it.
+    fn place(&self, segment: usize) -> (&[u8], usize, usize) {
+        match self.ready[segment].utf8 {
+            Utf8::Borrowed(bytes) => (bytes, 0, bytes.len()),
+            Utf8::Arena(from, to) if self.arena.len() <= MAX_BYTES => (&self.arena, from, to),
+            // Offsets have 31 bits.
+            Utf8::Arena(from, to) => (&self.arena[from..to], 0, to - from),
         }
     }
 
@@ -116,18 +140,19 @@ impl<'a> Request<'a> {
         mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for (segment, given) in self.segments.iter().enumerate() {
-            let text = self.text(segment);
-            let mut job = |work| each(Job { segment, text, work });
-            let mut start = 0;
-            for &end in self.cuts[segment].iter().chain([&text.len()]) {
+            let (base, first, last) = self.place(segment);
+            let mut job = |work| each(Job { segment, base, work });
+            let cuts = self.cuts[self.ready[segment].cuts.clone()].iter().map(|cut| first + cut);
+            let mut start = first;
+            for end in cuts.chain([last]) {
                 let mut at = start;
-                let find = |at| if given.allow_special { tokenizer.controls.find(text, at, end) } else { None };
+                let find = |at| if given.allow_special { tokenizer.controls.find(base, at, end) } else { None };
                 while let Some((from, to, id)) = find(at) {
-                    text_jobs(&tokenizer.pattern, text, at, from, part, &mut job)?;
+                    text_jobs(&tokenizer.pattern, base, at, from, part, &mut job)?;
                     job(Work::Control(id, to - from))?;
                     at = to;
                 }
-                text_jobs(&tokenizer.pattern, text, at, end, part, &mut job)?;
+                text_jobs(&tokenizer.pattern, base, at, end, part, &mut job)?;
                 start = end;
             }
         }
@@ -138,13 +163,13 @@ impl<'a> Request<'a> {
 /// Parts `start..end` into jobs at hard boundaries.
 fn text_jobs(
     pattern: &Pattern,
-    text: &[u8],
+    base: &[u8],
     mut start: usize,
     end: usize,
     part: bool,
     job: &mut impl FnMut(Work) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let stretch = &text[..end];
+    let stretch = &base[..end];
     while part && end - start > JOB_BYTES + BOUNDARY_SEARCH {
         let from = start + JOB_BYTES;
         let boundary = (from..from + BOUNDARY_SEARCH).find(|&at| pattern.is_hard_boundary(stretch, at));

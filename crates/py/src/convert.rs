@@ -35,9 +35,22 @@ impl<'py> Held<'py> {
             let message = format!("segments must be an iterable of (text, allow_special), not {}", type_name(segments));
             raise(segments.py(), "InputTypeError", &message, &[])
         };
+        if let Ok(list) = segments.cast_exact::<PyList>() {
+            return Self::from_list(list);
+        }
         let mut held = Vec::with_capacity(length_hint(segments)?);
         for (index, item) in iterate(segments, wrong)?.enumerate() {
             held.push(parse_segment(&item?).map_err(|e| e.into_py_err(segments.py(), index))?);
+        }
+        Ok(Held(held))
+    }
+
+    /// From a list of segments: the common case, without an iterator between.
+    fn from_list(segments: &Bound<'py, PyList>) -> PyResult<Self> {
+        let mut held = Vec::with_capacity(segments.len());
+        // What reads a segment may run the caller's code, which may shorten the list.
+        while let Ok(item) = segments.get_item(held.len()) {
+            held.push(parse_segment(&item).map_err(|e| e.into_py_err(segments.py(), held.len()))?);
         }
         Ok(Held(held))
     }
@@ -159,15 +172,12 @@ fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>,
 
 fn text_and_flag<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), SegmentError> {
     let py = item.py();
-    let pair = |n: usize| match n {
-        2 => Ok((item.get_item(0)?, item.get_item(1)?)),
-        _ => Err(SegmentError::Ours(format!("must have 2 items, text and allow_special, not {n}"))),
-    };
+    let wrong = |n: usize| Err(SegmentError::Ours(format!("must have 2 items, text and allow_special, not {n}")));
     if let Ok(tuple) = item.cast::<PyTuple>() {
-        return pair(tuple.len());
+        return if tuple.len() == 2 { Ok((tuple.get_item(0)?, tuple.get_item(1)?)) } else { wrong(tuple.len()) };
     }
     if let Ok(list) = item.cast::<PyList>() {
-        return pair(list.len());
+        return if list.len() == 2 { Ok((list.get_item(0)?, list.get_item(1)?)) } else { wrong(list.len()) };
     }
     match (item.getattr_opt(intern!(py, "text"))?, item.getattr_opt(intern!(py, "allow_special"))?) {
         (Some(text), Some(flag)) => Ok((text, flag)),

@@ -18,31 +18,28 @@ impl Key {
     pub const EMPTY: Key = Key { low: 0, high: 0xff << 56 };
 
     /// The key of `piece`, or None if it is longer than [`MAX_KEY_BYTES`].
-    #[must_use]
-    pub fn new(piece: &[u8]) -> Option<Key> {
-        Key::load(piece, 0, piece.len())
-    }
-
-    /// The key of `text[start..end]`, or None if that is longer than [`MAX_KEY_BYTES`].
     #[inline(always)]
     #[must_use]
-    pub fn load(text: &[u8], start: usize, end: usize) -> Option<Key> {
-        let len = end - start;
-        if len > MAX_KEY_BYTES {
-            return None;
-        }
+    pub fn new(piece: &[u8]) -> Option<Key> {
+        (piece.len() <= MAX_KEY_BYTES).then(|| Key::load(piece, 0, piece.len()))
+    }
+
+    /// The key of the `len` bytes at `text[start..]`: at most [`MAX_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn load(text: &[u8], start: usize, len: usize) -> Key {
         let mut padded = [0u8; 16];
         let bytes = match text[start..].first_chunk::<16>() {
             // Sixteen bytes are there: one load, then mask what is behind the pre-token.
             Some(bytes) => bytes,
             None => {
-                padded[..len].copy_from_slice(&text[start..end]);
+                padded[..len].copy_from_slice(&text[start..start + len]);
                 &padded
             }
         };
         let [low, high] = split(u128::from_le_bytes(*bytes));
         let [low_mask, high_mask] = MASKS[len];
-        Some(Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 })
+        Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 }
     }
 
     /// Whether the keys are equal; unlike `==`, without a branch.
@@ -60,6 +57,12 @@ impl Key {
     }
 }
 
+impl std::hash::Hash for Key {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(Key::hash(*self));
+    }
+}
+
 /// Longest pre-token that fits in a [`LongKey`], in bytes.
 pub const MAX_LONG_KEY_BYTES: usize = 31;
 
@@ -73,23 +76,26 @@ impl LongKey {
     #[inline(always)]
     #[must_use]
     pub fn new(piece: &[u8]) -> Option<LongKey> {
-        let len = piece.len();
-        if len > MAX_LONG_KEY_BYTES {
-            return None;
-        }
+        (piece.len() <= MAX_LONG_KEY_BYTES).then(|| LongKey::load(piece, 0, piece.len()))
+    }
+
+    /// The key of the `len` bytes at `text[start..]`: at most [`MAX_LONG_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn load(text: &[u8], start: usize, len: usize) -> LongKey {
+        let piece = &text[start..start + len];
         let mut words = [0; 4];
         if let (Some(head), Some(tail)) = (piece.first_chunk::<16>(), piece.last_chunk::<16>()) {
             // Two loads that overlap; the second is moved to its place, which pushes out what the first one has.
-            let [low, high] = split(u128::from_le_bytes(*tail) >> (8 * (31 - len)) >> 8);
             [words[0], words[1]] = split(u128::from_le_bytes(*head));
-            [words[2], words[3]] = [low, high];
+            [words[2], words[3]] = split(u128::from_le_bytes(*tail) >> (8 * (31 - len)) >> 8);
         } else {
             let mut padded = [0; 16];
             padded[..len].copy_from_slice(piece);
             [words[0], words[1]] = split(u128::from_le_bytes(padded));
         }
         words[3] |= (len as u64) << 56;
-        Some(LongKey(words))
+        LongKey(words)
     }
 
     /// A 64-bit hash of the key.

@@ -96,7 +96,7 @@ impl WordTable {
     #[inline(always)]
     #[must_use]
     pub fn find(&self, vocab: &Vocab, text: &[u8], start: usize, end: usize) -> Option<u32> {
-        match Key::load(text, start, end) {
+        match Key::new(&text[start..end]) {
             Some(key) => self.find_key(key, key.hash()),
             None => self.find_long(vocab, &text[start..end]),
         }

@@ -27,7 +27,10 @@ use crate::simd::Level;
 /// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
 pub const BATCH: usize = 128;
 
-/// A run of pre-tokens as byte ranges of one text.
+/// Added to the start of a range for its end if the range is no range but a token id; no text is so long.
+const IS_ID: u32 = 1 << 31;
+
+/// A run of pre-tokens as byte ranges of one text, and of token ids between them.
 #[derive(Debug)]
 pub struct Batch {
     /// `(start, end)` in bytes; the first `len` are valid.
@@ -50,14 +53,36 @@ impl Batch {
         &self.ranges[..self.len]
     }
 
+    /// Forgets all.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a token id, which is no text any more. Room for one is needed, see [`Batch::is_full`].
+    #[inline]
+    pub fn push_id(&mut self, id: u32) {
+        self.ranges[self.len] = (id, id + IS_ID);
+        self.len += 1;
+    }
+
+    /// The token id, if this range of a batch stands for one.
+    #[inline(always)]
+    #[must_use]
+    pub fn id_of((from, to): (u32, u32)) -> Option<u32> {
+        (to.wrapping_sub(from) == IS_ID).then_some(from)
+    }
+
     #[inline(always)]
     fn push(&mut self, start: usize, end: usize) {
         self.ranges[self.len] = (crate::num::to_u32(start), crate::num::to_u32(end));
         self.len += 1;
     }
 
+    /// Whether there is no room for another.
     #[inline(always)]
-    fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.len == BATCH
     }
 }
@@ -108,6 +133,12 @@ impl Pattern {
     #[inline]
     pub fn fill(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         batch.len = 0;
+        self.append(text, at, batch)
+    }
+
+    /// As [`Pattern::fill`], behind what is in `batch`.
+    #[inline]
+    pub(crate) fn append(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         match self {
             Pattern::Kimi => Ok(kimi::fill(crate::simd::level(), text, at, batch)),
             #[cfg(feature = "general-pattern")]
@@ -125,6 +156,17 @@ impl Pattern {
             Pattern::Kimi => Ok(kimi::fill(level, text, at, batch)),
             #[cfg(feature = "general-pattern")]
             Pattern::General(general) => general.fill(text, at, batch),
+        }
+    }
+
+    /// Whether a split may depend on what stands before its start, so that a stretch must be given alone.
+    #[inline]
+    #[must_use]
+    pub fn looks_behind(&self) -> bool {
+        match self {
+            Pattern::Kimi => false,
+            #[cfg(feature = "general-pattern")]
+            Pattern::General(_) => true,
         }
     }
 
