@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use crate::error::Error;
 use crate::lookup::Key;
 use crate::lookup::cache::{Cache, Ids, MAX_IDS};
-use crate::merge::Scratch;
+use crate::merge::{Scratch, Stretches};
 use crate::num::ix;
 use crate::parallel;
 use crate::pretoken::Pattern;
@@ -296,23 +296,38 @@ fn encode_long<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'
 /// one stretch, so this and [`encode_short`] call each other once at most.)
 fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
     let merges = &tables.merges;
-    let mut end = if piece.is_ascii() { piece.len() } else { merges.borders.stretch(piece, 0) };
-    if end == piece.len() {
+    if piece.is_ascii() {
         merges.merge(piece, scratch);
         return &scratch.tokens;
     }
-    let mut ids = std::mem::take(&mut scratch.stretches);
+    let mut buffers = std::mem::take(&mut scratch.stretches);
+    let Stretches { ends, padded, ids } = &mut buffers;
+    let ends = merges.borders.stretches(piece, ends);
+    if ends.len() == 1 {
+        scratch.stretches = buffers;
+        merges.merge(piece, scratch);
+        return &scratch.tokens;
+    }
+    // A copy with room behind it: a key is loaded with sixteen bytes at once.
+    padded.clear();
+    padded.extend_from_slice(piece);
+    padded.resize(piece.len() + 16, 0);
     ids.clear();
     let mut start = 0;
-    loop {
+    for end in ends.iter().map(|&end| ix(end)) {
         let stretch = &piece[start..end];
         // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
         // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        match Key::load(piece, start, end).filter(|_| merges.greedy()) {
+        match Key::load(padded, start, end).filter(|_| merges.greedy()) {
             Some(key) => {
                 let hash = key.hash();
                 match cache.get(key, hash) {
-                    Some(known) => ids.extend_from_slice(&known.unpack()[..known.count()]),
+                    Some(known) => {
+                        // All places at once, then back to how many there are: cheaper than a copy of unknown length.
+                        let len = ids.len() + known.count();
+                        ids.extend_from_slice(&known.unpack());
+                        ids.truncate(len);
+                    }
                     None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
                 }
             }
@@ -321,14 +336,10 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
                 ids.extend_from_slice(&scratch.tokens);
             }
         }
-        if end == piece.len() {
-            break;
-        }
         start = end;
-        end = merges.borders.stretch(piece, start);
     }
-    scratch.stretches = ids;
-    &scratch.stretches
+    scratch.stretches = buffers;
+    &scratch.stretches.ids
 }
 
 /// Encodes `request` into `out`, which has at least [`Request::max_ids`] slots; returns the number of ids.
