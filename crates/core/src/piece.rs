@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
-use crate::merge::Scratch;
+use crate::merge::{Scratch, Stretches};
 use crate::num::{ix, to_u32};
 use crate::pretoken::{BATCH, Batch, Pattern};
 use crate::simd::{self, Level, Task};
@@ -283,23 +283,39 @@ fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, 
 /// one stretch, so this and [`encode_short`] call each other once at most.)
 fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
     let merges = &tables.merges;
-    let mut end = if piece.is_ascii() { piece.len() } else { merges.borders.stretch(piece, 0) };
-    if end == piece.len() {
+    if piece.is_ascii() {
         merges.merge(piece, scratch);
         return &scratch.tokens;
     }
-    let mut ids = std::mem::take(&mut scratch.stretches);
+    let mut buffers = std::mem::take(&mut scratch.stretches);
+    let Stretches { ends, padded, ids } = &mut buffers;
+    let ends = merges.borders.stretches(piece, ends);
+    if ends.len() == 1 {
+        scratch.stretches = buffers;
+        merges.merge(piece, scratch);
+        return &scratch.tokens;
+    }
+    // A copy with room behind it: a key is loaded with sixteen bytes at once.
+    padded.clear();
+    padded.extend_from_slice(piece);
+    padded.resize(piece.len() + 16, 0);
     ids.clear();
     let mut start = 0;
-    loop {
+    for end in ends.iter().map(|&end| ix(end)) {
         let stretch = &piece[start..end];
         // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
         // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        match Key::new(stretch).filter(|_| merges.greedy()) {
-            Some(key) => {
+        match Some(end - start).filter(|&len| len <= MAX_KEY_BYTES && merges.greedy()) {
+            Some(len) => {
+                let key = Key::load(padded, start, len);
                 let hash = key.hash();
                 match cache.get(key, hash) {
-                    Some(known) => ids.extend_from_slice(&known.places()[..known.count()]),
+                    Some(known) => {
+                        // All places at once, then back to how many there are: cheaper than a copy of unknown length.
+                        let len = ids.len() + known.count();
+                        ids.extend_from_slice(&known.places());
+                        ids.truncate(len);
+                    }
                     None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
                 }
             }
@@ -308,14 +324,10 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
                 ids.extend_from_slice(&scratch.tokens);
             }
         }
-        if end == piece.len() {
-            break;
-        }
         start = end;
-        end = merges.borders.stretch(piece, start);
     }
-    scratch.stretches = ids;
-    &scratch.stretches
+    scratch.stretches = buffers;
+    &scratch.stretches.ids
 }
 
 // A short pre-token has a long key, too.
