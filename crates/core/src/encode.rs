@@ -60,7 +60,8 @@ impl Encoded<'_> {
 fn run<'a>(encoder: &mut Encoder<'a>, job: &Job<'a>) -> Result<(), Error> {
     match job.work {
         Work::Control(id, _) => encoder.id(id),
-        Work::Text(from, to) => encoder.text(job.base, from, to),
+        Work::Text(base, from, to) => encoder.text(base, from, to),
+        Work::Wide(text) => encoder.wide(text),
     }
 }
 

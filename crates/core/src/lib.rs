@@ -34,7 +34,7 @@ pub use encode::Encoded;
 pub use error::Error;
 pub use segment::Segment;
 pub use tables::Tables;
-pub use text::{Text, Utf8};
+pub use text::Text;
 pub use tokenizer::{Options, Prepared, Tokenizer};
 pub use vocab::Vocab;
 pub use worker::Workers;

@@ -12,6 +12,7 @@ use crate::num::{ix, to_u32};
 use crate::pretoken::{BATCH, Batch, Pattern};
 use crate::simd::{self, Level, Task};
 use crate::tables::Tables;
+use crate::text::Text;
 use crate::worker::{Output, Worker};
 
 /// A batch between the passes, by pre-token.
@@ -77,6 +78,19 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// The same for a whole text that is not UTF-8 yet.
+    pub fn wide(&mut self, text: Text<'_>) -> Result<(), Error> {
+        self.flush()?;
+        let mut utf8 = std::mem::take(&mut self.worker.utf8);
+        utf8.clear();
+        text.append_utf8(&mut utf8)?;
+        let mut encoder = Encoder::new(self.tables, self.pattern, self.worker);
+        encoder.text(&utf8, 0, utf8.len())?;
+        encoder.flush()?;
+        self.worker.utf8 = utf8;
+        Ok(())
+    }
+
     /// Adds an id.
     pub fn id(&mut self, id: u32) -> Result<(), Error> {
         if self.worker.batch.is_full() {
@@ -88,7 +102,7 @@ impl<'a> Encoder<'a> {
 
     /// Puts all ids so far into the output; returns how many it holds.
     pub fn flush(&mut self) -> Result<usize, Error> {
-        let Worker { batch, probes, scratch, cache, out } = &mut *self.worker;
+        let Worker { batch, probes, scratch, cache, out, .. } = &mut *self.worker;
         let ranges = batch.ranges();
         if !ranges.is_empty() {
             self.level.run(Look { text: self.base, ranges, probes, cache });
