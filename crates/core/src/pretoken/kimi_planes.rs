@@ -83,7 +83,7 @@ fn words<C: Classify>(classify: C, text: &[u8], origin: usize, batch: &mut Batch
         let word = Word { text, origin, base };
         let mut planes = classify.ascii(window.first_chunk().expect("a window is longer"));
         let (mut starts, flags);
-        if planes.non_ascii | before.planes.non_ascii == 0 {
+        if planes.non_ascii | before.non_ascii == 0 {
             (starts, flags) = word.starts::<false>(&planes, &mut before);
         } else {
             before.class = classify.characters(window, before.class, &mut planes);
@@ -119,16 +119,27 @@ fn by_scanner(text: &[u8], batch: &mut Batch, end: Option<usize>) -> usize {
     end
 }
 
-/// What a word needs to know of the word before it: zeros, at the first.
+/// What a word needs to know of the word before it: zeros, at the first. Where nothing else is said, one or zero: the
+/// top bit there.
 #[derive(Default)]
 struct Before {
-    planes: Planes,
-    /// Symbols, as bits.
+    letter: u64,
+    lower: u64,
+    /// Caseless letters and marks.
+    shared: u64,
+    number: u64,
+    han: u64,
+    space: u64,
+    newline: u64,
     symbol: u64,
-    /// Starts among numbers, as bits.
-    number_starts: u64,
-    /// One if a symbol that may be a prefix ends at the word's end.
+    symbol_or_blank: u64,
+    non_ascii: u64,
+    /// A prefix of several bytes may go over the end: not the top bit, but what is carried out of it.
     prefix: u64,
+    /// Top two bits of the digits that have a digit before.
+    two_digits: u64,
+    /// Top three bits of the starts among numbers.
+    number_starts: u64,
     /// Class of the character that the last byte is of, if that is not ASCII.
     class: u8,
     /// Where the last contraction ends, in bytes of the text; 0 if there was none.
@@ -145,112 +156,101 @@ struct Word<'a> {
     base: usize,
 }
 
-/// `bits`, one place on; the first bit comes from the word before.
+/// `bits`, one place on; the first comes from the word before.
 #[inline(always)]
 fn next(bits: u64, before: u64) -> u64 {
-    bits << 1 | before >> 63
+    bits << 1 | before
 }
+
+/// By byte: whether a character that begins with it is white space. 2 if that depends on what follows.
+const WHITE_LEAD: [u8; 256] = {
+    let mut white = [0; 256];
+    let mut byte: u8 = 0;
+    while byte < 0x80 {
+        white[byte as usize] = matches!(class_of_byte(byte), SPACE | NEWLINE) as u8;
+        byte += 1;
+    }
+    white[0xc2] = 2;
+    white[0xe1] = 2;
+    white[0xe2] = 2;
+    white[0xe3] = 2;
+    white
+};
 
 impl Word<'_> {
     /// The starts in the word and its flagged characters, as bits. `WIDE`: there may be characters that are not ASCII.
     #[inline(always)]
     fn starts<const WIDE: bool>(self, planes: &Planes, before: &mut Before) -> (u64, u64) {
         let Planes { lower, upper, space, blank, newline, quote, tail, shared, han, .. } = *planes;
-        let old = before.planes;
         let inside = inside(self.text.len() - self.base);
         let first = !tail;
 
+        let white = space | newline;
         let mut letter = lower | upper;
         let mut number = planes.number;
-        let mut old_letter = old.lower | old.upper;
-        let mut old_number = old.number;
-        let white = space | newline;
-        let old_white = old.space | old.newline;
         let mut symbol = !(letter | number | white);
         if WIDE {
             letter |= shared;
-            old_letter |= old.shared;
             number &= !han;
-            old_number &= !old.han;
             symbol &= !(shared | han);
         }
-        let symbol_start = symbol & first & !next(symbol, before.symbol) & !next(blank, old.blank);
+        let symbol_start = symbol & first & !next(symbol | blank, before.symbol_or_blank);
         let joined;
         if WIDE {
             // A symbol may have several bytes: adding carries its first bit over the others, on to the next character.
             let (sum, over) = (symbol_start | tail).overflowing_add(symbol_start);
             let (sum, over_too) = sum.overflowing_add(before.prefix);
-            joined = next(space, old.space) | sum;
+            joined = next(letter | space, before.letter | before.space) | sum;
             before.prefix = u64::from(over | over_too);
         } else {
-            joined = next(space, old.space) | symbol_start << 1 | before.prefix;
+            joined = next(letter | space | symbol_start, before.letter | before.space | before.prefix);
             before.prefix = symbol_start >> 63;
         }
-        let letter_start = letter & !next(letter, old_letter) & !joined | upper & next(lower, old.lower);
-        let number_start = self.number_starts::<WIDE>(planes, before, number, old_number);
-        let newline_start = newline & !next(white | symbol, old_white | before.symbol);
-        let after_newline = space & next(newline, old.newline);
+        let letter_start = letter & !joined | upper & next(lower, before.lower);
+        let number_start = number_starts(number, number & !planes.non_ascii, before);
+        let newline_start = newline & !next(white | symbol, before.space | before.newline | before.symbol);
         let ahead = (white | !inside) >> 1 | self.white_ahead(space) << 63;
-        let space_start = space & (!next(white, old_white) | !ahead) | after_newline;
-
+        let space_start = space & !(next(space, before.space) & ahead);
         let mut starts = letter_start | number_start | symbol_start | newline_start | space_start;
         if WIDE {
-            starts |= han & !next(han, old.han);
-            starts &= first;
+            starts |= han & !next(han, before.han);
         }
-        starts = self.between_newlines(space, newline, after_newline & first, starts);
-        let quotes = quote & next(letter, old_letter);
+        starts = self.between_newlines(space, newline, space & first & next(newline, before.newline), starts);
+        // Only those with a letter on both sides can be contractions.
+        let quotes = quote & next(letter, before.letter) & (letter >> 1 | 1 << 63);
         if quotes != 0 || before.contraction > self.base {
-            starts = self.contractions(quotes, letter, before, starts);
+            (starts, before.contraction) = self.contractions(quotes, letter, before.contraction, starts);
         } else if before.contraction == self.base {
             starts |= letter & 1;
         }
         let flags = if WIDE { flags(planes, before, number, symbol) & first & inside } else { 0 };
-        starts &= inside & !flags;
-        before.planes = *planes;
-        before.symbol = symbol;
-        (starts, flags)
-    }
-
-    /// Starts among numbers: the first of a run, and after each third digit.
-    #[inline(always)]
-    fn number_starts<const WIDE: bool>(
-        self,
-        planes: &Planes,
-        before: &mut Before,
-        number: u64,
-        old_number: u64,
-    ) -> u64 {
-        let mut starts = number & !next(number, old_number);
-        let (digit, old) = if WIDE {
-            (planes.number & !planes.non_ascii, before.planes.number & !before.planes.non_ascii)
+        if WIDE {
+            starts &= first & !flags;
+            before.shared = shared >> 63;
+            before.han = han >> 63;
+            before.non_ascii = planes.non_ascii >> 63;
         } else {
-            (number, old_number)
-        };
-        let long = digit & next(digit, old) & (digit << 2 | old >> 62) & (digit << 3 | old >> 61);
-        if long != 0 {
-            let mut third = (starts << 3 | before.number_starts >> 61) & long;
-            while third != 0 {
-                starts |= third;
-                third = third << 3 & long;
-            }
+            (before.shared, before.han, before.non_ascii) = (0, 0, 0);
         }
-        before.number_starts = starts;
-        starts
+        before.letter = letter >> 63;
+        before.lower = lower >> 63;
+        before.number = number >> 63;
+        before.space = space >> 63;
+        before.newline = newline >> 63;
+        before.symbol = symbol >> 63;
+        before.symbol_or_blank = (symbol | blank) >> 63;
+        (starts & inside, flags)
     }
 
-    /// One if the character after the word is white space, or there is none, where that matters: if the last byte is a
-    /// space.
+    /// One if the character after the word is white space, or there is none; where that does not matter, since no space
+    /// is before it, perhaps one as well.
     #[inline(always)]
     fn white_ahead(self, space: u64) -> u64 {
-        if space >> 63 == 0 {
-            return 0;
-        }
         let at = self.base + 64;
-        match self.text.get(at) {
+        match self.text.get(at).map(|&byte| WHITE_LEAD[usize::from(byte)]) {
             None => 1,
-            Some(&byte) if byte < 0x80 => u64::from(matches!(class_of_byte(byte), SPACE | NEWLINE)),
-            Some(_) => u64::from(class_of(decode_at(self.text, at).0) == SPACE),
+            Some(2) => u64::from(space >> 63 == 1 && class_of(decode_at(self.text, at).0) == SPACE),
+            Some(white) => u64::from(white),
         }
     }
 
@@ -310,33 +310,51 @@ impl Word<'_> {
     }
 
     /// Corrects the starts around `quotes`, which have a word character before them: a contraction belongs to the word
-    /// before, and what follows it begins another.
+    /// before, and what follows it begins another. The second result is where the last contraction ends.
     #[inline(never)]
-    fn contractions(self, mut quotes: u64, letter: u64, before: &mut Before, mut starts: u64) -> u64 {
+    fn contractions(self, mut quotes: u64, letter: u64, mut last: usize, mut starts: u64) -> (u64, usize) {
         let mut apply = |from: usize, end: usize| {
             starts &= !(inside(end) & !below(from));
             if end < 64 {
                 starts |= letter & 1 << end;
             }
         };
-        if before.contraction >= self.base {
-            apply(0, before.contraction - self.base);
+        if last >= self.base {
+            apply(0, last - self.base);
         }
         while quotes != 0 {
             let quote = trailing(quotes);
             quotes &= quotes - 1;
             let at = self.base + quote;
             // Right after a contraction no word ends, so there is no second one.
-            if at != before.contraction {
+            if at != last {
                 let end = contraction(self.text, at);
                 if end != at {
-                    before.contraction = end;
+                    last = end;
                     apply(quote, end - self.base);
                 }
             }
         }
-        starts
+        (starts, last)
     }
+}
+
+/// Starts among numbers: the first of a run, and after each third digit.
+#[inline(always)]
+fn number_starts(number: u64, digit: u64, before: &mut Before) -> u64 {
+    let mut starts = number & !next(number, before.number);
+    let two_digits = digit & next(digit, before.number & !before.non_ascii);
+    let long = two_digits & (two_digits << 2 | before.two_digits);
+    if long != 0 {
+        let mut third = (starts << 3 | before.number_starts) & long;
+        while third != 0 {
+            starts |= third;
+            third = third << 3 & long;
+        }
+    }
+    before.two_digits = two_digits >> 62;
+    before.number_starts = starts >> 61;
+    starts
 }
 
 /// Characters that the rules by bit maps do not cover, as bits of their first bytes (others mean nothing):
@@ -348,17 +366,15 @@ impl Word<'_> {
 /// - a space of several bytes after a space, since "the one before the last" is not one bit back.
 #[inline(always)]
 fn flags(planes: &Planes, before: &Before, number: u64, symbol: u64) -> u64 {
-    let old = &before.planes;
     let wide_number = number & planes.non_ascii;
-    let old_number = old.number & !old.han;
-    let after_number = next(number, old_number);
-    planes.upper & next(planes.shared, old.shared)
+    let after_number = next(number, before.number);
+    planes.upper & next(planes.shared, before.shared)
         | planes.mark & next(symbol, before.symbol)
         | planes.han_other
         | planes.number & planes.han & after_number
         | wide_number & after_number
-        | number & next(wide_number, old_number & old.non_ascii)
-        | planes.space & planes.non_ascii & next(planes.space, old.space)
+        | number & next(wide_number, before.number & before.non_ascii)
+        | planes.space & planes.non_ascii & next(planes.space, before.space)
 }
 
 /// Bits below `bit`, which is less than 64.

@@ -2,15 +2,15 @@
 //!
 //! Characters from U+0080 on: their classes lie in pages of 64, which share all bytes but the last. The pages that occur
 //! in a window are few, so each is looked up once for all its characters: a comparison of the bytes before the last,
-//! and a look-up of the last in the 64 classes of the page. Han and Hangul, of many pages with one class, are ranges.
+//! and a look-up of the last in the 64 classes of the page. Han, kana and Hangul, each of one class, are ranges.
 
 use std::arch::asm;
 use std::arch::x86_64::{
     __m256i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm256_add_epi8, _mm256_alignr_epi8, _mm256_and_si256,
-    _mm256_blendv_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_extract_epi8,
-    _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+    _mm256_extract_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
     _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
-    _mm256_zextsi128_si256,
+    _mm256_testz_si256, _mm256_zextsi128_si256,
 };
 
 use super::{Classify, Planes, WINDOW};
@@ -79,6 +79,13 @@ fn load_from<const OFFSET: usize>(window: &[u8; WINDOW]) -> Pair {
 fn twice(bytes: &[u8; 16]) -> __m256i {
     // SAFETY: a load of 16 bytes, which needs no alignment, is the array.
     unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(bytes.as_ptr().cast())) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn all(byte: u8) -> Pair {
+    let bytes = _mm256_set1_epi8(byte.cast_signed());
+    (bytes, bytes)
 }
 
 /// The top bit of each byte.
@@ -153,22 +160,42 @@ fn ascii(bytes: &[u8; 64]) -> Planes {
     }
 }
 
-/// First and last page of Han that is one range of one class: U+4E00 to U+9FFF.
-const HAN_PAGES: (u32, u32) = (0x4e00 >> 6, 0x9fff >> 6);
-/// The same for Hangul syllables: U+AC00 to U+D77F (the others share a page with something else).
-const HANGUL_PAGES: (u32, u32) = (0xac00 >> 6, 0xd77f >> 6);
+/// `x` where `y` is not.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn but(x: Pair, y: Pair) -> Pair {
+    (_mm256_andnot_si256(y.0, x.0), _mm256_andnot_si256(y.1, x.1))
+}
 
-const fn is_uniform(pages: (u32, u32), class: u8) -> bool {
-    let mut code_point = pages.0 << 6;
-    while code_point < (pages.1 + 1) << 6 {
-        if class_of(code_point) != class {
+/// Han that is one range of one class: U+4E00 to U+9FFF, E4 B8 80 to E9 BF BF.
+const HAN: (u32, u32) = (0x4e00, 0x9fff);
+/// The same for Hangul syllables: U+AC00 to U+D77F, EA B0 80 to ED 9D BF (the others share a page with something else).
+const HANGUL: (u32, u32) = (0xac00, 0xd77f);
+/// The same for kana: U+3041 to U+30FF, E3 81 81 to E3 83 BF, but for [`NO_KANA`].
+const KANA: (u32, u32) = (0x3041, 0x30ff);
+/// Marks and signs among kana: E3 82 97 to 9C, E3 82 A0, E3 83 BB.
+const NO_KANA: [(u32, u32); 3] = [(0x3097, 0x309c), (0x30a0, 0x30a0), (0x30fb, 0x30fb)];
+
+const fn is_uniform(range: (u32, u32), but: &[(u32, u32)], class: u8) -> bool {
+    let mut code_point = range.0;
+    while code_point <= range.1 {
+        let mut i = 0;
+        let mut other = false;
+        while i < but.len() {
+            other |= but[i].0 <= code_point && code_point <= but[i].1;
+            i += 1;
+        }
+        if !other && class_of(code_point) != class {
             return false;
         }
         code_point += 1;
     }
     true
 }
-const _: () = assert!(is_uniform(HAN_PAGES, HAN_LETTER) && is_uniform(HANGUL_PAGES, CASELESS));
+const _: () = {
+    assert!(is_uniform(HAN, &[], HAN_LETTER) && is_uniform(HANGUL, &[], CASELESS));
+    assert!(is_uniform(KANA, &NO_KANA, CASELESS));
+};
 
 /// What each class is to the planes, by class: the bits of [`Planes`] in the order that `characters` takes them off.
 const BITS_OF: [u8; 16] = {
@@ -199,6 +226,21 @@ fn characters(window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8 {
     let second = load_from::<1>(window);
     let mut classes = (_mm256_setzero_si256(), _mm256_setzero_si256());
     let mut rest = planes.non_ascii & !planes.tail;
+    if bits(range(first, 0xe3, 0xe9)) != 0 {
+        let third = load_from::<2>(window);
+        let han = either(range(first, 0xe5, 0xe9), both(equal(first, 0xe4), at_least(second, 0xb8)));
+        let (second_82, second_83) = (equal(second, 0x82), equal(second, 0x83));
+        let none = either(
+            both(equal(second, 0x81), equal(third, 0x80)),
+            either(
+                both(second_82, either(range(third, 0x97, 0x9c), equal(third, 0xa0))),
+                both(second_83, equal(third, 0xbb)),
+            ),
+        );
+        let kana = but(both(equal(first, 0xe3), range(second, 0x81, 0x83)), none);
+        classes = either(both(han, all(HAN_LETTER)), both(kana, all(CASELESS)));
+        rest &= !bits(either(han, kana));
+    }
     while rest != 0 {
         let at = ix(rest.trailing_zeros());
         let (lead, next) = (window[at], window[at + 1]);
@@ -208,17 +250,10 @@ fn characters(window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8 {
             found = look_up(page(u32::from(lead & 0x1f)), second);
         } else if lead < 0xf0 {
             let number = u32::from(lead & 0x0f) << 6 | u32::from(next & 0x3f);
-            if HAN_PAGES.0 <= number && number <= HAN_PAGES.1 {
-                // E4 B8 80 to E9 BF BF.
-                members = either(range(first, 0xe5, 0xe9), both(equal(first, 0xe4), at_least(second, 0xb8)));
-                let class = _mm256_set1_epi8(HAN_LETTER.cast_signed());
-                found = (class, class);
-            } else if HANGUL_PAGES.0 <= number && number <= HANGUL_PAGES.1 {
-                // EA B0 80 to ED 9D BF.
+            if HANGUL.0 >> 6 <= number && number <= HANGUL.1 >> 6 {
                 let (low, high) = (both(equal(first, 0xea), at_least(second, 0xb0)), at_most(second, 0x9d));
                 members = either(range(first, 0xeb, 0xec), either(low, both(equal(first, 0xed), high)));
-                let class = _mm256_set1_epi8(CASELESS.cast_signed());
-                found = (class, class);
+                found = all(CASELESS);
             } else {
                 members = both(equal(first, lead), equal(second, next));
                 found = look_up(page(number), load_from::<2>(window));
@@ -234,33 +269,51 @@ fn characters(window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8 {
         rest &= !bits(members);
     }
     // To the other bytes of each character: classes lie on first bytes so far.
-    let mut all = either(classes, shifted::<15>(classes));
+    let mut spread = either(classes, shifted::<15>(classes));
     let long = at_least(first, 0xe0);
     if bits(long) != 0 {
-        all = either(all, shifted::<14>(both(classes, long)));
-        all = either(all, shifted::<13>(both(classes, at_least(first, 0xf0))));
+        spread = either(spread, shifted::<14>(both(classes, long)));
+        spread = either(spread, shifted::<13>(both(classes, at_least(first, 0xf0))));
     }
     // And to those whose first byte is in the window before: three at most.
     let tail = (!planes.tail).trailing_zeros().min(3);
     let carried = (u32::from(before) * 0x01_0101) & ((1 << (8 * tail)) - 1);
-    all.0 = _mm256_or_si256(all.0, _mm256_zextsi128_si256(_mm_cvtsi32_si128(carried.cast_signed())));
+    spread.0 = _mm256_or_si256(spread.0, _mm256_zextsi128_si256(_mm_cvtsi32_si128(carried.cast_signed())));
 
     let bits_of = twice(&BITS_OF);
-    let mut x = (_mm256_shuffle_epi8(bits_of, all.0), _mm256_shuffle_epi8(bits_of, all.1));
-    let mut take = || {
-        let plane = bits(x);
-        x = (_mm256_add_epi8(x.0, x.0), _mm256_add_epi8(x.1, x.1));
-        plane
-    };
-    planes.lower |= take();
-    planes.upper |= take();
-    planes.shared = take();
-    planes.mark = take();
-    planes.number |= take();
-    planes.space |= take();
-    planes.han = take();
-    planes.han_other = take();
-    crate::num::low_u8(_mm256_extract_epi8::<31>(all.1).cast_unsigned())
+    let found = (_mm256_shuffle_epi8(bits_of, spread.0), _mm256_shuffle_epi8(bits_of, spread.1));
+    // Most words have characters of one or two of these groups.
+    if any(found, 0xc0) {
+        planes.lower |= bits(found);
+        planes.upper |= bits(at_top::<1>(found));
+    }
+    if any(found, 0x30) {
+        planes.shared = bits(at_top::<2>(found));
+        planes.mark = bits(at_top::<3>(found));
+    }
+    if any(found, 0x0c) {
+        planes.number |= bits(at_top::<4>(found));
+        planes.space |= bits(at_top::<5>(found));
+    }
+    if any(found, 0x03) {
+        planes.han = bits(at_top::<6>(found));
+        planes.han_other = bits(at_top::<7>(found));
+    }
+    crate::num::low_u8(_mm256_extract_epi8::<31>(spread.1).cast_unsigned())
+}
+
+/// True if a byte has one of the bits of `mask`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn any(x: Pair, mask: u8) -> bool {
+    _mm256_testz_si256(_mm256_or_si256(x.0, x.1), _mm256_set1_epi8(mask.cast_signed())) == 0
+}
+
+/// Bit `7 - TIMES` of each byte at the top.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn at_top<const TIMES: i32>(x: Pair) -> Pair {
+    (_mm256_slli_epi16::<TIMES>(x.0), _mm256_slli_epi16::<TIMES>(x.1))
 }
 
 /// The class in `page` of each byte, which is the last of a character.

@@ -81,8 +81,8 @@ pub fn page(number: u32) -> &'static [u8; PAGE] {
 /// The class of an ASCII byte; bytes from 0x80 give the class of the Latin-1 code point.
 #[inline(always)]
 #[must_use]
-pub fn class_of_byte(byte: u8) -> u8 {
-    tables::BLOCKS[0][usize::from(byte)]
+pub const fn class_of_byte(byte: u8) -> u8 {
+    tables::BLOCKS[0][byte as usize]
 }
 
 /// Decodes the character that starts at `at`: code point and length in bytes.
