@@ -27,6 +27,8 @@ use crate::unicode::decode_at;
 
 /// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
 pub const BATCH: usize = 128;
+/// Slots behind a batch, so that bit maps are written out eight bits at a time.
+const SPARE: usize = 16;
 
 /// Added to the start of a range for its end if the range is no range but a token id; no text is so long.
 const IS_ID: u32 = 1 << 31;
@@ -35,14 +37,14 @@ const IS_ID: u32 = 1 << 31;
 #[derive(Debug)]
 pub struct Batch {
     /// `(start, end)` in bytes; the first `len` are valid.
-    ranges: [(u32, u32); BATCH],
+    ranges: [(u32, u32); BATCH + SPARE],
     /// Number of valid ranges.
     len: usize,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { ranges: [(0, 0); BATCH], len: 0 }
+        Batch { ranges: [(0, 0); BATCH + SPARE], len: 0 }
     }
 }
 
@@ -78,6 +80,53 @@ impl Batch {
     fn push(&mut self, start: usize, end: usize) {
         self.ranges[self.len] = (crate::num::to_u32(start), crate::num::to_u32(end));
         self.len += 1;
+    }
+
+    /// Notes where the next pre-token starts, for [`Batch::cut`].
+    #[inline(always)]
+    fn start(&mut self, at: usize) {
+        self.ranges[self.len].0 = crate::num::to_u32(at);
+    }
+
+    /// Where the next pre-token starts, after [`Batch::start`] and [`Batch::cut`].
+    #[inline(always)]
+    fn pending(&self) -> usize {
+        crate::num::ix(self.ranges[self.len].0)
+    }
+
+    /// Ends a pre-token, and starts the next, at `base` plus each bit of `bits`; false if the batch is full before the
+    /// last of them.
+    #[inline(always)]
+    fn cut(&mut self, base: usize, mut bits: u64) -> bool {
+        let base = crate::num::to_u32(base);
+        let count = crate::num::ix(bits.count_ones());
+        let fits = self.len + count <= BATCH;
+        let mut at = self.len;
+        if fits {
+            self.len += count;
+            while bits != 0 {
+                // Eight at a time, needed or not: cheaper than a loop of unknown length. What is too much is
+                // overwritten by the next; the start of the pending one is not.
+                let slots = self.ranges[at..].first_chunk_mut::<9>().expect("spare slots");
+                for i in 0..8 {
+                    let end = base.wrapping_add(bits.trailing_zeros());
+                    bits &= bits.wrapping_sub(1);
+                    slots[i].1 = end;
+                    slots[i + 1].0 = end;
+                }
+                at += 8;
+            }
+        } else {
+            while at < BATCH {
+                let end = base + bits.trailing_zeros();
+                bits &= bits - 1;
+                self.ranges[at].1 = end;
+                self.ranges[at + 1].0 = end;
+                at += 1;
+            }
+            self.len = BATCH;
+        }
+        fits
     }
 
     /// Whether there is no room for another.
