@@ -8,18 +8,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// 0: not set, use the CPUs that this process may use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
+/// How often what [`cpus`] knows is used before the system is asked again.
+const ASK_AGAIN: usize = 256;
+
 /// Most threads that one request may use; 0 restores the default.
 pub fn set_num_threads(n: usize) {
     LIMIT.store(n, Ordering::Relaxed);
 }
 
-/// Most threads that one request may use: what was set, or the CPUs that this process may run on.
+/// Most threads that one request may use: what was set, or [`cpus`].
 #[must_use]
 pub fn num_threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => cpus(),
         n => n,
     }
+}
+
+/// The CPUs that this process may run on, as of a short while ago: to ask the system takes 40 microseconds.
+#[must_use]
+pub fn cpus() -> usize {
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known != 0 && ASKED.fetch_add(1, Ordering::Relaxed) % ASK_AGAIN != 0 {
+        return known;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    KNOWN.store(cpus, Ordering::Relaxed);
+    cpus
 }
 
 /// Runs `work` on the calling thread and up to `threads - 1` more. It is given what hands out the numbers below

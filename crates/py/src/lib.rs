@@ -28,6 +28,12 @@ fn get_num_threads() -> usize {
     kizami_core::parallel::num_threads()
 }
 
+/// To be called in the child of a fork: the threads that took turns before do not exist there.
+#[pyfunction]
+fn forget_turns() {
+    kizami_core::turn::forget();
+}
+
 /// The class of every code point, one byte each, 0x110000 bytes; names in `CLASS_NAMES`.
 #[pyfunction]
 fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
@@ -44,7 +50,7 @@ mod native {
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
-    use super::{bundled_names, char_classes, get_num_threads, set_num_threads};
+    use super::{bundled_names, char_classes, forget_turns, get_num_threads, set_num_threads};
     use pyo3::prelude::*;
 
     #[pymodule_init]
