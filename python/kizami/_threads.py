@@ -106,5 +106,5 @@ def _from_environment() -> None:
 _from_environment()
 
 if hasattr(os, "register_at_fork"):
-    # Threads of the parent that were at work do not give their turns back in a child.
-    os.register_at_fork(after_in_child=_native.forget_turns)
+    # A child has none of its parent's threads: nobody helps there, and nobody gives a turn back.
+    os.register_at_fork(after_in_child=_native.forget_threads)

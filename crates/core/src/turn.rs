@@ -44,6 +44,13 @@ pub fn take<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Processors that no request is at work on, the caller's own apart.
+#[must_use]
+pub fn idle() -> usize {
+    let at_work = TURNS.lock().map_or(usize::MAX, |queue| queue.at_work);
+    parallel::cpus().saturating_sub(at_work.max(1))
+}
+
 /// For the child of a fork: the threads that were at work or waiting do not exist there.
 pub fn forget() {
     if let Some(mut queue) = TURNS.lock() {
