@@ -23,7 +23,7 @@ use crate::worker::Workers;
 pub const ALIGN: usize = 64;
 const MAGIC: &[u8; 8] = b"KIZAMI\0\x01";
 const HEADER: usize = 64;
-const SECTIONS: usize = 10;
+const SECTIONS: usize = 11;
 
 /// Writes `tables` as an image.
 #[must_use]
@@ -31,17 +31,19 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     let (bytes, offsets) = tables.vocab.tables();
     let (lines, long) = tables.words.tables();
     let merges = &tables.merges;
+    let (pairs, pair_filter) = merges.pairs.tables();
     let sections: [&[u8]; SECTIONS] = [
         bytes,
         as_bytes(offsets),
         as_bytes(lines),
         as_bytes(long),
         as_bytes(&merges.parts),
-        as_bytes(merges.pairs.table()),
+        as_bytes(pairs),
         as_bytes(merges.trie.table()),
         as_bytes(&merges.bytes),
         as_bytes(merges.byte_pairs.table()),
         as_bytes(merges.borders.table()),
+        as_bytes(pair_filter),
     ];
     let mut out = vec![0; HEADER + SECTIONS * 16];
     for (i, section) in sections.iter().enumerate() {
@@ -113,7 +115,7 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
     let bytes: Table<u32> = section(image, 7)?;
     let merges = MergeTables {
         parts,
-        pairs: PairTable::from_table(section(image, 5)?),
+        pairs: PairTable::from_tables(section(image, 5)?, section(image, 10)?),
         trie: Trie::from_table(section(image, 6)?),
         byte_pairs: BytePairs::from_table(section(image, 8)?),
         borders: Borders::from_table(section(image, 9)?),

@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use crate::num::fast_range;
+use crate::num::{fast_range, to_u32};
 use crate::table::Table;
 use crate::unicode::decode_at;
 use crate::vocab::Vocab;
@@ -63,30 +63,36 @@ impl Borders {
         self.bits.len() == PAIR_WORDS + TAIL_WORDS
     }
 
-    /// The end of the stretch of `piece` from `start` (a character start) on that may hold joins: a border that
-    /// none crosses, or the end of the piece.
-    #[inline]
-    #[must_use]
-    pub fn stretch(&self, piece: &[u8], start: usize) -> usize {
-        let (mut before, len) = decode_at(piece, start);
-        let mut at = start + len;
+    /// The ends of the stretches of `piece` (not empty, it starts with a character): the borders that no join crosses,
+    /// and the end of the piece. `ends` is memory for them.
+    ///
+    /// One pass without a branch on what it finds, so that the loads of many borders are under way at the same time.
+    pub fn stretches<'a>(&self, piece: &[u8], ends: &'a mut Vec<u32>) -> &'a [u32] {
+        // Room for one end a byte; what earlier pieces left there is overwritten.
+        if ends.len() < piece.len() {
+            ends.resize(piece.len(), 0);
+        }
+        let mut found = 0;
+        let (mut before, len) = decode_at(piece, 0);
+        let mut at = len;
         while at < piece.len() {
             let (here, len) = decode_at(piece, at);
             // Nearly every pair of ASCII characters is in some token: not worth a look.
             let ascii = before < 0x80 && here < 0x80;
-            if !ascii && !self.may_join(before, piece[at - 1], group(here)) {
-                break;
-            }
+            ends[found] = to_u32(at);
+            found += usize::from(!(ascii | self.may_join(before, piece[at - 1], group(here))));
             before = here;
             at += len;
         }
-        at.min(piece.len())
+        ends[found] = to_u32(piece.len());
+        &ends[..=found]
     }
 
     #[inline(always)]
     fn may_join(&self, first: u32, last_byte: u8, second: u32) -> bool {
-        let pair = bit(&self.bits[..PAIR_WORDS], mix(first, second));
-        let tail = bit(&self.bits[PAIR_WORDS..], mix(last_byte.into(), second));
+        let bits = &self.bits[..PAIR_WORDS + TAIL_WORDS];
+        let pair = bit(&bits[..PAIR_WORDS], mix(first, second));
+        let tail = bit(&bits[PAIR_WORDS..], mix(last_byte.into(), second));
         pair | tail
     }
 }
@@ -191,10 +197,8 @@ mod tests {
         let vocab = Vocab::from_ranked(&tokens).unwrap();
         let borders = Borders::build(&vocab);
         let text = "a中文日b日文中a文中文日";
-        let mut ends = vec![0];
-        while *ends.last().unwrap() < text.len() {
-            ends.push(borders.stretch(text.as_bytes(), *ends.last().unwrap()));
-        }
+        let mut ends = vec![7; 10];
+        let ends: Vec<usize> = borders.stretches(text.as_bytes(), &mut ends).iter().copied().map(ix).collect();
         for token in vocab.iter().filter(|t| t.len() > 1) {
             for at in (0..text.len() - token.len()).filter(|&at| text.as_bytes()[at..].starts_with(token)) {
                 assert!(!ends.iter().any(|&end| end > at && end < at + token.len()), "{token:?} at {at}: {ends:?}");

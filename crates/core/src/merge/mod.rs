@@ -85,18 +85,34 @@ pub struct MergeTables {
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(crate) tokens: Vec<u32>,
-    /// Ids of the stretches of one pre-token.
-    pub(crate) stretches: Vec<u32>,
+    /// Of the pre-token whose stretches are merged one by one.
+    pub(crate) stretches: Stretches,
     pub(crate) dead: Vec<u64>,
     pub(crate) hints: greedy::Hints,
     pub(crate) heap: heap::HeapScratch,
 }
 
+/// Memory for a pre-token that is merged stretch by stretch.
+#[derive(Debug, Default)]
+pub(crate) struct Stretches {
+    /// Where its stretches end.
+    pub ends: Vec<u32>,
+    /// Its bytes, with room behind them.
+    pub padded: Vec<u8>,
+    /// Its ids.
+    pub ids: Vec<u32>,
+}
+
 impl Scratch {
     /// One id, as if a merge had given it.
     pub(crate) fn one(&mut self, id: u32) -> &[u32] {
+        self.some(&[id])
+    }
+
+    /// Some ids, as if a merge had given them.
+    pub(crate) fn some(&mut self, ids: &[u32]) -> &[u32] {
         self.tokens.clear();
-        self.tokens.push(id);
+        self.tokens.extend_from_slice(ids);
         &self.tokens
     }
 

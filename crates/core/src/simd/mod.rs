@@ -122,6 +122,15 @@ impl Level {
     }
 }
 
+/// Asks the processor to bring a value near, where it knows how to be asked. Nothing else happens.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(value);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// The form in use, chosen at the first call: what `KIZAMI_CPU` names if this processor can run it, else the fastest.
 #[inline]
 #[must_use]

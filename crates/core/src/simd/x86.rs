@@ -6,11 +6,11 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm256_add_epi8, _mm256_alignr_epi8, _mm256_and_si256,
-    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
-    _mm256_extract_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
-    _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
-    _mm256_testz_si256, _mm256_zextsi128_si256,
+    __m256i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi8, _mm256_alignr_epi8,
+    _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi8, _mm256_extract_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_or_si256, _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_slli_epi16, _mm256_testz_si256, _mm256_zextsi128_si256,
 };
 
 use super::{Classify, Planes, WINDOW};
@@ -340,4 +340,11 @@ fn look_up(page: &[u8; PAGE], last: Pair) -> Pair {
 fn shifted<const KEEP: i32>(x: Pair) -> Pair {
     let (low, high) = (_mm256_permute2x128_si256::<0x08>(x.0, x.0), _mm256_permute2x128_si256::<0x21>(x.0, x.1));
     (_mm256_alignr_epi8::<KEEP>(x.0, low), _mm256_alignr_epi8::<KEEP>(x.1, high))
+}
+
+/// See [`super::prefetch`].
+#[inline(always)]
+pub(super) fn prefetch<T>(value: &T) {
+    // SAFETY: SSE is part of x86-64, and a prefetch of any address reads nothing and faults never.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
 }
