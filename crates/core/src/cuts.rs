@@ -10,6 +10,7 @@
 //! change of kind. [`cuts_code_points`] is the literal rule, used where a text holds surrogates
 //! (lengths count before those are replaced) and as the twin in tests.
 
+use crate::simd::{self, Task};
 use crate::unicode::{decode_at, is_python_space};
 
 /// Code points per slice.
@@ -72,12 +73,27 @@ fn advance(text: &[u8], mut at: usize, mut count: usize) -> usize {
         while to < text.len() && is_continuation(text[to]) {
             to += 1;
         }
-        count -= text[at..to].iter().filter(|b| !is_continuation(**b)).count();
+        count -= simd::level().run(Starts(&text[at..to]));
         at = to;
     }
     at
 }
 
+/// Counts the bytes with which a character starts.
+struct Starts<'a>(&'a [u8]);
+
+impl Task for Starts<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        // No more than 255 at a time: counters of one byte make the widest vectors.
+        let few = |bytes: &[u8]| bytes.iter().fold(0u8, |count, &byte| count + u8::from(!is_continuation(byte)));
+        self.0.chunks(224).map(|bytes| usize::from(few(bytes))).sum()
+    }
+}
+
+#[inline(always)]
 fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }

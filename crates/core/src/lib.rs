@@ -27,6 +27,7 @@ mod tables;
 mod text;
 mod tokenizer;
 pub mod unicode;
+mod utf8;
 mod vocab;
 mod worker;
 

@@ -6,7 +6,8 @@
 //! U+FFFD; a cut (see [`crate::cuts`]) between the two parts them.
 
 use crate::cuts;
-use crate::error::{Error, reserve};
+use crate::error::Error;
+use crate::utf8;
 
 /// The characters of one segment, in the caller's own memory.
 #[derive(Debug, Clone, Copy)]
@@ -54,24 +55,21 @@ impl<'a> Text<'a> {
             Text::Utf8(text) => (Utf8::Borrowed(text.as_bytes()), cut(text.as_bytes(), false)),
             Text::Latin1(bytes) if bytes.is_ascii() => (Utf8::Borrowed(bytes), cut(bytes, true)),
             Text::Latin1(bytes) => {
-                reserve(arena, bytes.len() * 2)?;
-                arena.resize(start + bytes.len() * 2, 0);
-                let written = encoding_rs::mem::convert_latin1_to_utf8(bytes, &mut arena[start..]);
-                arena.truncate(start + written);
+                utf8::append(bytes, arena)?;
                 (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
             }
             Text::Ucs2(units) => {
-                if legacy_chunks && units.len() > cuts::RUN && units.iter().any(|&u| is_surrogate(u.into())) {
+                if legacy_chunks && units.len() > cuts::RUN && utf8::has_surrogates(units) {
                     return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
                 }
-                ucs2_to_utf8(units, arena)?;
+                utf8::append(units, arena)?;
                 (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
             }
             Text::Ucs4(units) => {
-                if legacy_chunks && units.len() > cuts::RUN && units.iter().any(|&u| is_surrogate(u)) {
+                if legacy_chunks && units.len() > cuts::RUN && utf8::has_surrogates(units) {
                     return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
                 }
-                ucs4_to_utf8(units, arena)?;
+                utf8::append(units, arena)?;
                 (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
             }
         })
@@ -84,8 +82,8 @@ impl<'a> Text<'a> {
         let mut from = 0;
         for &to in cuts.iter().chain([&usize::MAX]) {
             match *self {
-                Text::Ucs2(units) => ucs2_to_utf8(&units[from..to.min(units.len())], arena)?,
-                Text::Ucs4(units) => ucs4_to_utf8(&units[from..to.min(units.len())], arena)?,
+                Text::Ucs2(units) => utf8::append(&units[from..to.min(units.len())], arena)?,
+                Text::Ucs4(units) => utf8::append(&units[from..to.min(units.len())], arena)?,
                 _ => unreachable!("only these two can hold surrogates"),
             }
             byte_cuts.push(arena.len() - start);
@@ -94,44 +92,6 @@ impl<'a> Text<'a> {
         byte_cuts.pop();
         Ok((Utf8::Arena(start, arena.len()), byte_cuts))
     }
-}
-
-#[inline]
-fn is_surrogate(unit: u32) -> bool {
-    unit & 0xffff_f800 == 0xd800
-}
-
-fn ucs2_to_utf8(units: &[u16], arena: &mut Vec<u8>) -> Result<(), Error> {
-    let start = arena.len();
-    reserve(arena, units.len() * 3)?;
-    arena.resize(start + units.len() * 3, 0);
-    let written = encoding_rs::mem::convert_utf16_to_utf8(units, &mut arena[start..]);
-    arena.truncate(start + written);
-    Ok(())
-}
-
-fn ucs4_to_utf8(units: &[u32], arena: &mut Vec<u8>) -> Result<(), Error> {
-    reserve(arena, units.len() * 4)?;
-    let mut i = 0;
-    while i < units.len() {
-        let unit = units[i];
-        i += 1;
-        if unit < 0x80 {
-            arena.push(crate::num::low_u8(unit));
-            continue;
-        }
-        let high = unit & 0xffff_fc00 == 0xd800;
-        let c = match units.get(i) {
-            Some(&low) if high && low & 0xffff_fc00 == 0xdc00 => {
-                i += 1;
-                char::from_u32(0x1_0000 + ((unit & 0x3ff) << 10) + (low & 0x3ff))
-            }
-            _ => char::from_u32(unit),
-        };
-        let mut buffer = [0; 4];
-        arena.extend_from_slice(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut buffer).as_bytes());
-    }
-    Ok(())
 }
 
 #[cfg(test)]
