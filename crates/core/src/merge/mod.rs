@@ -219,7 +219,8 @@ impl MergeTables {
     /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, by the fastest exact strategy.
     #[inline]
     pub fn merge(&self, piece: &[u8], scratch: &mut Scratch) {
-        if piece.len() <= short::MAX_BYTES {
+        // Characters of several bytes are a join each at least; a walk down the trie takes them in its stride.
+        if piece.len() <= short::MAX_BYTES && (!self.greedy || piece.is_ascii()) {
             short::merge_short(self, piece, scratch);
         } else if self.greedy {
             greedy::merge_greedy(self, piece, scratch);
