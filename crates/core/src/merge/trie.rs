@@ -5,36 +5,46 @@
 //! Slots are used in blocks of 256, so `base ^ b` stays in one block.
 //!
 //! What costs is memory far away: a slot is eight bytes, states that text comes to often lie side by side at the
-//! beginning, and a state says which children it may have, so that a walk seldom loads a slot to learn that it has ended.
+//! beginning, a state says which children it may have, so that a walk seldom loads a slot to learn that it has ended, and
+//! where only one token is left, its last bytes are kept in the slot itself, which saves four states in nine.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::num::{ix, low_u32, to_u32};
+use crate::num::{ix, low_u8, low_u32, to_u32};
 use crate::table::Table;
 use crate::vocab::{MAX_TOKENS, Vocab};
 
 /// One state, in 64 bits: from the low end
-/// - 21 bits: the token that ends here, or [`NO_TOKEN`];
-/// - 9 bits: the byte that leads here, and above it a 1 (a 0 in free slots and in the root);
-/// - 8 bits: bit `b % 8` is set if there is a child by some byte with these three low bits;
-/// - 26 bits: XORed with a byte gives the child's slot.
+/// - 20 bits: the token that ends here, or with the tail;
+/// - 8 bits: the byte that leads here;
+/// - 3 bits: the kind, one of the below;
+/// - of a branch: 8 bits, bit `b % 8` set if there is a child by some byte with these three low bits; 25 bits, the base;
+/// - of a leaf: 32 bits, the tail: up to four bytes that must follow. The kind says how many.
 #[derive(Clone, Copy)]
 struct Slot(u64);
 
-const TOKEN_BITS: u32 = 21;
-const NO_TOKEN: u32 = (1 << TOKEN_BITS) - 1;
+/// Kinds up to [`MAX_TAIL`] are leaves, with a tail of so many bytes.
+const MAX_TAIL: u64 = 4;
+/// A state with children where no token ends.
+const BRANCH: u64 = 5;
+/// A state with children where a token ends.
+const TOKEN_BRANCH: u64 = 6;
+/// No state.
+const FREE_KIND: u64 = 7;
+
+const TOKEN_BITS: u32 = 20;
 const LABEL_SHIFT: u32 = TOKEN_BITS;
-const IN_USE: u64 = 1 << 8;
-const CHILDREN_SHIFT: u32 = LABEL_SHIFT + 9;
+const KIND_SHIFT: u32 = LABEL_SHIFT + 8;
+const CHILDREN_SHIFT: u32 = KIND_SHIFT + 3;
+const TAIL_SHIFT: u32 = CHILDREN_SHIFT;
 const BASE_SHIFT: u32 = CHILDREN_SHIFT + 8;
 const MAX_SLOTS: usize = 1 << (64 - BASE_SHIFT);
 
-/// The last id must not look like no token.
-const _: () = assert!(MAX_TOKENS <= NO_TOKEN as usize);
+const _: () = assert!(MAX_TOKENS <= 1 << TOKEN_BITS);
 
-const FREE: u64 = NO_TOKEN as u64;
+const FREE: u64 = FREE_KIND << KIND_SHIFT;
 const ROOT: usize = 0;
 const BLOCK: usize = 256;
 /// Blocks, counted from the last, in which room for new states is looked for.
@@ -43,12 +53,18 @@ const OPEN_BLOCKS: usize = 24;
 impl Slot {
     #[inline(always)]
     fn token(self) -> u32 {
-        low_u32(self.0) & NO_TOKEN
+        low_u32(self.0) & ((1 << TOKEN_BITS) - 1)
     }
 
     #[inline(always)]
+    fn kind(self) -> u64 {
+        self.0 >> KIND_SHIFT & 7
+    }
+
+    /// Whether this is the child by `byte` of the state whose base led here.
+    #[inline(always)]
     fn is_child_by(self, byte: u8) -> bool {
-        self.0 >> LABEL_SHIFT & 0x1ff == IN_USE | u64::from(byte)
+        low_u8(low_u32(self.0 >> LABEL_SHIFT & 0xff)) == byte && self.kind() != FREE_KIND
     }
 
     #[inline(always)]
@@ -59,6 +75,19 @@ impl Slot {
     #[inline(always)]
     fn base(self) -> usize {
         ix(low_u32(self.0 >> BASE_SHIFT))
+    }
+
+    /// The end of the tail of a leaf, if `rest` begins with it.
+    #[inline(always)]
+    fn match_tail(self, rest: &[u8]) -> Option<usize> {
+        let len = self.kind();
+        let following = match rest.first_chunk::<4>() {
+            Some(bytes) => *bytes,
+            None => std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0)),
+        };
+        let differ = u64::from(u32::from_le_bytes(following)) ^ (self.0 >> TAIL_SHIFT & 0xffff_ffff);
+        let len_in_bits = 8 * low_u32(len);
+        (differ & ((1 << len_in_bits) - 1) == 0 && len <= rest.len() as u64).then(|| ix(low_u32(len)))
     }
 }
 
@@ -73,7 +102,7 @@ impl Trie {
     /// Builds the trie; O(states * open blocks).
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] if more than 2^26 slots were needed.
+    /// [`Error::Vocabulary`] if more than 2^25 slots were needed.
     pub fn build(vocab: &Vocab) -> Result<Self, Error> {
         let tokens: Vec<&[u8]> = vocab.iter().collect();
         let mut order: Vec<u32> = (0..vocab.len()).collect();
@@ -87,16 +116,20 @@ impl Trie {
             .collect();
         let mut builder = Builder { slots: vec![FREE; BLOCK], blocks: vec![Block::new()] };
         builder.blocks[0].free -= 1;
-        // States without children yet, what text comes to most first: (weight, state, depth, range of `order` whose
-        // tokens pass through it).
+        // States whose children are not placed yet, what text comes to most first: (weight, state, depth, range of
+        // `order` whose tokens pass through it).
         let whole = to_u32(order.len());
         let mut queue = BinaryHeap::from([(sums[ix(whole)], to_u32(ROOT), 0, 0, whole)]);
         while let Some((_, state, depth, from, to)) = queue.pop() {
             let (state, depth, mut at) = (ix(state), ix(depth), ix(from));
-            if at < ix(to) && tokens[ix(order[at])].len() == depth {
-                builder.slots[state] = builder.slots[state] & !u64::from(NO_TOKEN) | u64::from(order[at]);
-                at += 1;
+            let tail = &tokens[ix(order[at])][depth..];
+            if at + 1 == ix(to) && tail.len() as u64 <= MAX_TAIL {
+                builder.leaf(state, order[at], tail);
+                continue;
             }
+            let token = tail.is_empty().then(|| order[at]);
+            at += usize::from(token.is_some());
+            builder.branch(state, token);
             let mut children: Vec<(u8, Range<usize>)> = Vec::new();
             for i in at..ix(to) {
                 let byte = tokens[ix(order[i])][depth];
@@ -104,9 +137,6 @@ impl Trie {
                     Some((last, r)) if *last == byte => r.end = i + 1,
                     _ => children.push((byte, i..i + 1)),
                 }
-            }
-            if children.is_empty() {
-                continue;
             }
             let labels: Vec<u8> = children.iter().map(|c| c.0).collect();
             let base = builder.place(state, &labels)?;
@@ -125,8 +155,14 @@ impl Trie {
     /// Whether every entry is possible.
     pub(crate) fn is_sound(&self, tokens: u32) -> bool {
         let len = self.slots.len();
-        let known = |slot: Slot| slot.base() < len && (slot.token() == NO_TOKEN || slot.token() < tokens);
-        len > 0 && len.is_multiple_of(BLOCK) && self.slots.iter().all(|&slot| known(Slot(slot)))
+        let known = |slot: Slot| match slot.kind() {
+            FREE_KIND => true,
+            BRANCH => slot.base() < len,
+            TOKEN_BRANCH => slot.base() < len && slot.token() < tokens,
+            _ => slot.token() < tokens,
+        };
+        let root_is_branch = self.slots.first().is_some_and(|&root| Slot(root).kind() == BRANCH);
+        root_is_branch && len.is_multiple_of(BLOCK) && self.slots.iter().all(|&slot| known(Slot(slot)))
     }
 
     pub(crate) fn table(&self) -> &[u64] {
@@ -148,8 +184,14 @@ impl Trie {
             if !state.is_child_by(byte) {
                 break;
             }
-            if state.token() != NO_TOKEN {
-                found = Some((state.token(), at + i + 1));
+            let next = at + i + 1;
+            match state.kind() {
+                BRANCH => {}
+                TOKEN_BRANCH => found = Some((state.token(), next)),
+                _ => {
+                    let tail = state.match_tail(&text[next..end]);
+                    return tail.map(|len| (state.token(), next + len)).or(found);
+                }
             }
         }
         found
@@ -176,7 +218,21 @@ struct Builder {
 }
 
 impl Builder {
-    /// Finds a base for `state` whose children by `labels` are all free, and takes them.
+    /// Makes `state`, whose label is known, a leaf.
+    fn leaf(&mut self, state: usize, token: u32, tail: &[u8]) {
+        let bytes = tail.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let label = self.slots[state] & 0xff << LABEL_SHIFT;
+        self.slots[state] = u64::from(token) | label | (tail.len() as u64) << KIND_SHIFT | bytes << TAIL_SHIFT;
+    }
+
+    /// Makes `state`, whose label is known, a branch without children so far.
+    fn branch(&mut self, state: usize, token: Option<u32>) {
+        let kind = if token.is_some() { TOKEN_BRANCH } else { BRANCH };
+        let label = self.slots[state] & 0xff << LABEL_SHIFT;
+        self.slots[state] = u64::from(token.unwrap_or(0)) | label | kind << KIND_SHIFT;
+    }
+
+    /// Finds a base for the branch `state` whose children by `labels` are all free, and takes them.
     fn place(&mut self, state: usize, labels: &[u8]) -> Result<usize, Error> {
         let first = self.blocks.len().saturating_sub(OPEN_BLOCKS);
         let open = first..self.blocks.len();
@@ -197,14 +253,15 @@ impl Builder {
         self.slots[state] |= (base as u64) << BASE_SHIFT;
         for &label in labels {
             self.slots[state] |= 1 << (CHILDREN_SHIFT + u32::from(label % 8));
-            self.slots[base ^ usize::from(label)] |= (IN_USE | u64::from(label)) << LABEL_SHIFT;
+            // The kind of the child comes when it is its turn; until then it must not look free.
+            self.slots[base ^ usize::from(label)] = u64::from(label) << LABEL_SHIFT | BRANCH << KIND_SHIFT;
         }
         Ok(base)
     }
 
     fn fit(&self, block: usize, labels: &[u8]) -> Option<usize> {
         let start = block * BLOCK;
-        let free = |at: usize| at != ROOT && self.slots[at] >> LABEL_SHIFT & IN_USE == 0;
+        let free = |at: usize| at != ROOT && Slot(self.slots[at]).kind() == FREE_KIND;
         let taken = |base: usize| self.blocks[block].bases[base % BLOCK / 64] >> (base % 64) & 1 == 1;
         (start..start + BLOCK)
             .filter(|&at| free(at))
