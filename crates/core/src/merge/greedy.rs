@@ -53,7 +53,7 @@ impl Hints {
     }
 }
 
-/// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`. Needs [`MergeTables::greedy`].
+/// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, and in `scratch.starts` where each starts. Needs [`MergeTables::greedy`].
 pub fn merge_greedy(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
     let Scratch { tokens, starts, dead, hints, .. } = scratch;
     tokens.clear();
@@ -139,7 +139,8 @@ fn shorter(tables: &MergeTables, piece: &[u8], at: usize, token: u32, end: usize
 ///
 /// If `a` is known to be the longest token where it stands, `a` and `b` together are none.
 #[inline]
-fn is_valid_pair(tables: &MergeTables, mut a: u32, mut b: u32, a_is_longest: bool) -> bool {
+#[must_use]
+pub fn is_valid_pair(tables: &MergeTables, mut a: u32, mut b: u32, a_is_longest: bool) -> bool {
     if !a_is_longest && tables.pairs.get(a, b).is_some() {
         return false;
     }

@@ -18,16 +18,23 @@
 //! was made from parts of lower rank. (The argument is that of github/rust-gems, crate `bpe`.)
 //! [`MergeTables::greedy`] says whether a vocabulary has these properties; it is checked when tables are built.
 //!
+//! It follows that results of parts of a text may be put together wherever the two tokens that meet are valid.
+//!
 //! # Strategies
 //! - [`merge_short`](short::merge_short): the definition in registers, up to 32 bytes. Any vocabulary.
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
+//! - [`merge_long`](long::merge_long): both of these on windows of a long piece, stitched. Linear; needs lemma 2.
 //! - [`merge_heap`](heap::merge_heap): joins by priority queue. O(n log n); any vocabulary.
 //! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); checks the others.
+//!
+//! What they wait for is memory: beyond two megabytes a look-up costs as much as thirty near ones. So tables are
+//! packed, with what is frequent side by side, and filters stand before those that seldom have an answer.
 
 pub mod border;
 pub mod greedy;
 pub mod heap;
+pub mod long;
 pub mod pairs;
 pub mod scan;
 pub mod short;
@@ -114,8 +121,11 @@ pub struct Scratch {
     pub(crate) tokens: Vec<u32>,
     /// Of the pre-token whose stretches are merged one by one.
     pub(crate) stretches: Stretches,
-    /// Where the tokens start, for [`greedy`].
+    /// Where the tokens start.
     pub(crate) starts: Vec<u32>,
+    /// Tokens that are certain, and where they start, for [`long`].
+    pub(crate) cover: Vec<u32>,
+    pub(crate) cover_starts: Vec<u32>,
     pub(crate) dead: Vec<u64>,
     pub(crate) hints: greedy::Hints,
     pub(crate) heap: heap::HeapScratch,
@@ -222,6 +232,8 @@ impl MergeTables {
         // Characters of several bytes are a join each at least; a walk down the trie takes them in its stride.
         if piece.len() <= short::MAX_BYTES && (!self.greedy || piece.is_ascii()) {
             short::merge_short(self, piece, scratch);
+        } else if self.greedy && piece.len() >= long::MIN_BYTES {
+            long::merge_long(self, piece, scratch);
         } else if self.greedy {
             greedy::merge_greedy(self, piece, scratch);
         } else {
