@@ -1,378 +1,102 @@
-//! The pipeline over a whole request: segments to ids.
+//! A request run: jobs to ids.
 //!
-//! One request is one list of jobs. A job is a stretch of one segment: a control token, or text that is split
-//! and merged on its own. Long stretches are parted where a pre-token ends whatever the context
-//! ([`Pattern::is_hard_boundary`]), so the ids do not depend on how many threads there are.
-//!
-//! A byte makes at most one id, so the output of a job fits in as many slots as it has bytes. Jobs write side by side
-//! into one buffer, which is compacted once at the end.
+//! Every thread writes the ids of its jobs one after the other into the output of its worker. Whoever asked learns how
+//! many there are, makes room, and has them copied there in the order of the jobs: no memory is touched that does not end
+//! up holding ids.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::error::Error;
-use crate::lookup::Key;
-use crate::lookup::cache::{Cache, Ids, MAX_IDS};
-use crate::merge::{Scratch, Stretches};
-use crate::num::ix;
 use crate::parallel;
-use crate::pretoken::Pattern;
-use crate::segment::{MAX_BYTES, Segment};
-use crate::tables::Tables;
-use crate::text::Utf8;
+use crate::piece::Encoder;
+use crate::request::{JOB_BYTES, Job, Request, Work};
 use crate::tokenizer::Tokenizer;
-use crate::worker::Worker;
+use crate::worker::{Loan, Worker};
 
-/// Bytes of text a job when there is more than one thread; a multiple of what a thread start costs.
-const JOB_BYTES: usize = 64 << 10;
-/// Requests below this many bytes run on the calling thread.
-const PARALLEL_BYTES: usize = 160 << 10;
-/// How far a hard boundary is looked for behind the place where a job should end.
-const BOUNDARY_SEARCH: usize = 4 << 10;
-
-/// Where ids go.
-pub(crate) trait Sink {
-    fn emit(&mut self, ids: Ids);
-    fn extend(&mut self, ids: &[u32]);
+/// The ids of a request, still in the outputs of the workers that made them.
+#[derive(Debug)]
+pub struct Encoded<'a> {
+    workers: Vec<Loan<'a>>,
+    /// In order: which worker, and where in its output.
+    parts: Vec<(usize, Range<usize>)>,
+    len: usize,
 }
 
-/// Writes ids into a slice.
-pub(crate) struct Slots<'a> {
-    pub out: &'a mut [MaybeUninit<u32>],
-    pub len: usize,
-}
-
-impl Sink for Slots<'_> {
-    #[inline(always)]
-    fn emit(&mut self, ids: Ids) {
-        let (count, places) = (ids.count(), ids.unpack());
-        // All places at once where there is room: cheaper than a loop of unknown length.
-        if let Some(slots) = self.out.get_mut(self.len..self.len + MAX_IDS) {
-            for (slot, id) in slots.iter_mut().zip(places) {
-                slot.write(id);
-            }
-        } else {
-            for (slot, id) in self.out[self.len..self.len + count].iter_mut().zip(places) {
-                slot.write(id);
-            }
-        }
-        self.len += count;
+impl Encoded<'_> {
+    /// Number of ids.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
     }
 
-    #[inline(always)]
-    fn extend(&mut self, ids: &[u32]) {
-        for (slot, &id) in self.out[self.len..self.len + ids.len()].iter_mut().zip(ids) {
-            slot.write(id);
-        }
-        self.len += ids.len();
-    }
-}
-
-/// Counts ids.
-pub(crate) struct Counter(pub usize);
-
-impl Sink for Counter {
-    #[inline(always)]
-    fn emit(&mut self, ids: Ids) {
-        self.0 += ids.count();
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
-    #[inline(always)]
-    fn extend(&mut self, ids: &[u32]) {
-        self.0 += ids.len();
+    /// The ids, in slices that follow one another.
+    pub fn parts(&self) -> impl Iterator<Item = &[u32]> {
+        self.parts.iter().map(|(worker, range)| &self.workers[*worker].out.ids()[range.clone()])
     }
-}
 
-/// What a job's stretch is.
-#[derive(Debug, Clone, Copy)]
-enum Work {
-    /// Text, to be split and merged: byte range of the segment's UTF-8.
-    Text(usize, usize),
-    /// A control token: id, and the length of its name in bytes.
-    Control(u32, usize),
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Job<'a> {
-    /// Index of the segment.
-    segment: usize,
-    /// UTF-8 of the whole segment.
-    text: &'a [u8],
-    work: Work,
-}
-
-impl Job<'_> {
-    /// Most ids the job can give: its length in bytes.
-    fn capacity(&self) -> usize {
-        match self.work {
-            Work::Text(start, end) => end - start,
-            Work::Control(_, len) => len,
+    /// Writes all ids to `out`.
+    ///
+    /// # Panics
+    /// If `out` has not [`Encoded::len`] slots.
+    pub fn write_to(&self, mut out: &mut [MaybeUninit<u32>]) {
+        assert_eq!(out.len(), self.len, "as many slots as ids");
+        for part in self.parts() {
+            let (slots, rest) = out.split_at_mut(part.len());
+            slots.write_copy_of_slice(part);
+            out = rest;
         }
     }
-}
-
-/// A request made ready: UTF-8 and cuts of each segment.
-pub(crate) struct Request<'a> {
-    segments: &'a [Segment<'a>],
-    utf8: Vec<Utf8<'a>>,
-    /// Byte offsets of the cuts, by segment; empty for most.
-    cuts: Vec<Vec<usize>>,
-    arena: Vec<u8>,
-    bytes: usize,
-}
-
-impl<'a> Request<'a> {
-    /// # Errors
-    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`].
-    pub fn new(segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
-        let mut request = Request {
-            segments,
-            utf8: Vec::with_capacity(segments.len()),
-            cuts: Vec::with_capacity(segments.len()),
-            arena: Vec::new(),
-            bytes: 0,
-        };
-        for (index, segment) in segments.iter().enumerate() {
-            let bound = segment.text.max_utf8_len();
-            if bound > MAX_BYTES {
-                return Err(Error::TooLong { segment: index, bytes: bound });
-            }
-            let (utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena)?;
-            request.bytes += match utf8 {
-                Utf8::Borrowed(bytes) => bytes.len(),
-                Utf8::Arena(from, to) => to - from,
-            };
-            request.utf8.push(utf8);
-            request.cuts.push(cuts);
-        }
-        Ok(request)
-    }
-
-    /// UTF-8 bytes of all segments: the most ids that the request can give.
-    pub fn max_ids(&self) -> usize {
-        self.bytes
-    }
-
-    fn text(&self, segment: usize) -> &[u8] {
-        match self.utf8[segment] {
-            Utf8::Borrowed(bytes) => bytes,
-            Utf8::Arena(from, to) => &self.arena[from..to],
-        }
-    }
-
-    fn threads(&self) -> usize {
-        if self.bytes < PARALLEL_BYTES {
-            return 1;
-        }
-        parallel::num_threads().min(self.bytes / JOB_BYTES)
-    }
-
-    /// Calls `each` for every job in order. Long text is parted if `part`.
-    fn for_each_job(
-        &'a self,
-        tokenizer: &Tokenizer,
-        part: bool,
-        mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for (segment, given) in self.segments.iter().enumerate() {
-            let text = self.text(segment);
-            let mut job = |work| each(Job { segment, text, work });
-            let mut start = 0;
-            for &end in self.cuts[segment].iter().chain([&text.len()]) {
-                let mut at = start;
-                let find = |at| if given.allow_special { tokenizer.controls.find(text, at, end) } else { None };
-                while let Some((from, to, id)) = find(at) {
-                    text_jobs(&tokenizer.pattern, text, at, from, part, &mut job)?;
-                    job(Work::Control(id, to - from))?;
-                    at = to;
-                }
-                text_jobs(&tokenizer.pattern, text, at, end, part, &mut job)?;
-                start = end;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Parts `start..end` into jobs at hard boundaries.
-fn text_jobs(
-    pattern: &Pattern,
-    text: &[u8],
-    mut start: usize,
-    end: usize,
-    part: bool,
-    job: &mut impl FnMut(Work) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let stretch = &text[..end];
-    while part && end - start > JOB_BYTES + BOUNDARY_SEARCH {
-        let from = start + JOB_BYTES;
-        let boundary = (from..from + BOUNDARY_SEARCH).find(|&at| pattern.is_hard_boundary(stretch, at));
-        // Without one nearby, go on to the next place: the job only gets longer.
-        let Some(at) =
-            boundary.or_else(|| (from + BOUNDARY_SEARCH..end).find(|&at| pattern.is_hard_boundary(stretch, at)))
-        else {
-            break;
-        };
-        job(Work::Text(start, at))?;
-        start = at;
-    }
-    if start < end { job(Work::Text(start, end)) } else { Ok(()) }
 }
 
 /// Runs one job.
-fn run(tokenizer: &Tokenizer, worker: &mut Worker, job: &Job<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+fn run<'a>(encoder: &mut Encoder<'a>, job: &Job<'a>) -> Result<(), Error> {
     match job.work {
-        Work::Control(id, _) => {
-            sink.extend(&[id]);
-            Ok(())
-        }
-        Work::Text(start, end) => {
-            encode_text(&tokenizer.tables, &tokenizer.pattern, &job.text[..end], start, worker, sink)
-        }
+        Work::Control(id, _) => encoder.id(id),
+        Work::Text(base, from, to) => encoder.text(base, from, to),
+        Work::Wide(text) => encoder.wide(text),
     }
 }
 
-/// Splits and merges `text[start..]`, which begins at a pre-token start.
-fn encode_text(
-    tables: &Tables,
-    pattern: &Pattern,
-    text: &[u8],
-    start: usize,
-    worker: &mut Worker,
-    sink: &mut impl Sink,
-) -> Result<(), Error> {
-    let Worker { batch, scratch, cache } = worker;
-    // Scanners look no further back than `at`; the general engine may look behind, so it gets the stretch alone.
-    let text = &text[start..];
-    let mut at = 0;
-    while at < text.len() {
-        at = pattern.fill(text, at, batch)?;
-        for &(from, to) in batch.ranges() {
-            let (from, to) = (ix(from), ix(to));
-            let Some(key) = Key::load(text, from, to) else {
-                sink.extend(encode_long(tables, &text[from..to], cache, scratch));
-                continue;
-            };
-            let hash = key.hash();
-            match cache.get(key, hash) {
-                Some(ids) => sink.emit(ids),
-                None => sink.extend(encode_short(tables, &text[from..to], key, hash, cache, scratch)),
-            }
-        }
-    }
-    Ok(())
+fn encoder<'a>(tokenizer: &'a Tokenizer, worker: &'a mut Worker) -> Encoder<'a> {
+    Encoder::new(&tokenizer.tables, &tokenizer.pattern, worker)
 }
 
-/// The ids of a pre-token that has a key and is not in the cache; puts them there.
-#[inline(never)]
-fn encode_short<'a>(
-    tables: &Tables,
-    piece: &[u8],
-    key: Key,
-    hash: u64,
-    cache: &mut Cache,
-    scratch: &'a mut Scratch,
-) -> &'a [u32] {
-    let ids = match tables.words.find_key(key, hash) {
-        Some(id) => scratch.one(id),
-        None => merge_in_stretches(tables, piece, cache, scratch),
-    };
-    if let Some(ids) = Ids::pack(ids) {
-        cache.put(key, hash, ids);
-    }
-    ids
-}
-
-/// The ids of a pre-token that is too long for a key.
-#[inline(never)]
-fn encode_long<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    match tables.words.find_long(&tables.vocab, piece) {
-        Some(id) => scratch.one(id),
-        None => merge_in_stretches(tables, piece, cache, scratch),
-    }
-}
-
-/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border. (A stretch of its own is
-/// one stretch, so this and [`encode_short`] call each other once at most.)
-fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    let merges = &tables.merges;
-    if piece.is_ascii() {
-        merges.merge(piece, scratch);
-        return &scratch.tokens;
-    }
-    let mut buffers = std::mem::take(&mut scratch.stretches);
-    let Stretches { ends, padded, ids } = &mut buffers;
-    let ends = merges.borders.stretches(piece, ends);
-    if ends.len() == 1 {
-        scratch.stretches = buffers;
-        merges.merge(piece, scratch);
-        return &scratch.tokens;
-    }
-    // A copy with room behind it: a key is loaded with sixteen bytes at once.
-    padded.clear();
-    padded.extend_from_slice(piece);
-    padded.resize(piece.len() + 16, 0);
-    ids.clear();
-    let mut start = 0;
-    for end in ends.iter().map(|&end| ix(end)) {
-        let stretch = &piece[start..end];
-        // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
-        // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        match Key::load(padded, start, end).filter(|_| merges.greedy()) {
-            Some(key) => {
-                let hash = key.hash();
-                match cache.get(key, hash) {
-                    Some(known) => {
-                        // All places at once, then back to how many there are: cheaper than a copy of unknown length.
-                        let len = ids.len() + known.count();
-                        ids.extend_from_slice(&known.unpack());
-                        ids.truncate(len);
-                    }
-                    None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
-                }
-            }
-            None => {
-                merges.merge(stretch, scratch);
-                ids.extend_from_slice(&scratch.tokens);
-            }
-        }
-        start = end;
-    }
-    scratch.stretches = buffers;
-    &scratch.stretches.ids
-}
-
-/// Encodes `request` into `out`, which has at least [`Request::max_ids`] slots; returns the number of ids.
-///
-/// If `ends` is given, it receives for each segment the number of ids up to its end.
-pub(crate) fn encode(
-    tokenizer: &Tokenizer,
+/// The ids of `request`. If `ends` is given, it receives for each segment the number of ids up to its end.
+pub(crate) fn encode<'t>(
+    tokenizer: &'t Tokenizer,
     request: &Request<'_>,
-    out: &mut [MaybeUninit<u32>],
     ends: Option<&mut Vec<usize>>,
-) -> Result<usize, Error> {
+) -> Result<Encoded<'t>, Error> {
     let threads = request.threads();
-    if threads == 1 {
-        return encode_here(tokenizer, request, out, ends);
-    }
-    encode_on_threads(tokenizer, request, threads, out, ends)
+    if threads == 1 { encode_here(tokenizer, request, ends) } else { encode_on(threads, tokenizer, request, ends) }
 }
 
-fn encode_here(
-    tokenizer: &Tokenizer,
+fn encode_here<'t>(
+    tokenizer: &'t Tokenizer,
     request: &Request<'_>,
-    out: &mut [MaybeUninit<u32>],
     mut ends: Option<&mut Vec<usize>>,
-) -> Result<usize, Error> {
-    tokenizer.tables.workers.with(|worker| {
-        let mut sink = Slots { out, len: 0 };
-        request.for_each_job(tokenizer, false, |job| {
-            fill_ends(&mut ends, job.segment, sink.len);
-            run(tokenizer, worker, &job, &mut sink)
-        })?;
-        fill_ends(&mut ends, request.segments.len(), sink.len);
-        Ok(sink.len)
-    })
+) -> Result<Encoded<'t>, Error> {
+    let mut worker = tokenizer.tables.workers.lend();
+    let mut encoder = encoder(tokenizer, &mut worker);
+    let mut segment = 0;
+    request.for_each_job(tokenizer, false, |job| {
+        if job.segment != segment && ends.is_some() {
+            fill_ends(&mut ends, job.segment, encoder.flush()?);
+            segment = job.segment;
+        }
+        run(&mut encoder, &job)
+    })?;
+    let len = encoder.flush()?;
+    fill_ends(&mut ends, request.segments(), len);
+    Ok(Encoded { workers: vec![worker], parts: vec![(0, 0..len)], len })
 }
 
 /// Notes that the segments before `segment` end at `len` ids, where that is not noted yet.
@@ -384,101 +108,147 @@ fn fill_ends(ends: &mut Option<&mut Vec<usize>>, segment: usize, len: usize) {
     }
 }
 
-fn encode_on_threads(
-    tokenizer: &Tokenizer,
-    request: &Request<'_>,
+fn encode_on<'t>(
     threads: usize,
-    out: &mut [MaybeUninit<u32>],
+    tokenizer: &'t Tokenizer,
+    request: &Request<'_>,
     mut ends: Option<&mut Vec<usize>>,
-) -> Result<usize, Error> {
+) -> Result<Encoded<'t>, Error> {
     let mut jobs = Vec::new();
     request.for_each_job(tokenizer, true, |job| {
         jobs.push(job);
         Ok(())
     })?;
-    // Groups of jobs of about JOB_BYTES, each with its own part of the output.
-    let lens: Vec<Mutex<usize>> = jobs.iter().map(|_| Mutex::new(0)).collect();
-    let failure: Mutex<Option<Error>> = Mutex::new(None);
+    let groups = in_groups(&jobs);
+    let threads = threads.min(groups.len());
+    let done: Mutex<Result<Vec<Share<'_>>, Error>> = Mutex::new(Ok(Vec::with_capacity(threads)));
+    let with_lens = ends.is_some();
+    parallel::on_threads(threads, groups.len(), |next| {
+        let share = work_off(tokenizer, &jobs, &groups, with_lens, next);
+        let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match (share, &mut *done) {
+            (Ok(share), Ok(shares)) => shares.push(share),
+            (Err(error), Ok(_)) => *done = Err(error),
+            (_, Err(_)) => {}
+        }
+    });
+    let shares = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
+    let mut parts = vec![(0, 0..0); groups.len()];
+    let mut lens = vec![0; if with_lens { jobs.len() } else { 0 }];
+    for (worker, share) in shares.iter().enumerate() {
+        for (group, range) in &share.parts {
+            parts[*group] = (worker, range.clone());
+        }
+        for &(job, len) in &share.lens {
+            lens[job] = len;
+        }
+    }
+    let mut before = 0;
+    for (job, len) in jobs.iter().zip(lens) {
+        fill_ends(&mut ends, job.segment, before);
+        before += len;
+    }
+    fill_ends(&mut ends, request.segments(), before);
+    let len = parts.iter().map(|(_, range)| range.len()).sum();
+    Ok(Encoded { workers: shares.into_iter().map(|share| share.worker).collect(), parts, len })
+}
+
+/// Ranges of jobs of about [`JOB_BYTES`] each.
+fn in_groups(jobs: &[Job<'_>]) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
-    let mut rest = &mut out[..];
     let mut first = 0;
     while first < jobs.len() {
         let mut last = first;
         let mut bytes = 0;
         while last < jobs.len() && bytes < JOB_BYTES {
-            bytes += jobs[last].capacity();
+            bytes += jobs[last].len();
             last += 1;
         }
-        let (slots, more) = rest.split_at_mut(bytes);
-        rest = more;
-        groups.push((first..last, slots));
+        groups.push(first..last);
         first = last;
     }
-    parallel::for_each(threads.min(groups.len()), groups.into_iter(), |(range, slots)| {
-        tokenizer.tables.workers.with(|worker| {
-            let mut slots = slots;
-            for index in range {
-                let job = &jobs[index];
-                let (mine, more) = std::mem::take(&mut slots).split_at_mut(job.capacity());
-                slots = more;
-                let mut sink = Slots { out: mine, len: 0 };
-                if let Err(error) = run(tokenizer, worker, job, &mut sink) {
-                    lock(&failure).get_or_insert(error);
-                    return;
-                }
-                *lock(&lens[index]) = sink.len;
-            }
-        });
-    });
-    if let Some(error) = lock(&failure).take() {
-        return Err(error);
-    }
-    let (mut from, mut to) = (0, 0);
-    for (job, len) in jobs.iter().zip(&lens) {
-        fill_ends(&mut ends, job.segment, to);
-        let len = *lock(len);
-        out.copy_within(from..from + len, to);
-        from += job.capacity();
-        to += len;
-    }
-    fill_ends(&mut ends, request.segments.len(), to);
-    Ok(to)
+    groups
 }
 
-/// The number of ids, without room for them.
-pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usize, Error> {
-    let threads = request.threads();
-    let mut jobs = Vec::new();
-    let mut total = 0;
-    tokenizer.tables.workers.with(|worker| {
-        request.for_each_job(tokenizer, threads > 1, |job| {
-            if threads > 1 {
-                jobs.push(job);
-                return Ok(());
+/// What one thread did of a request.
+struct Share<'t> {
+    worker: Loan<'t>,
+    /// Group, and where in the worker's output its ids are.
+    parts: Vec<(usize, Range<usize>)>,
+    /// Job, and its number of ids; only if somebody wants to know.
+    lens: Vec<(usize, usize)>,
+}
+
+/// Runs groups of jobs as long as `next` gives any.
+fn work_off<'t>(
+    tokenizer: &'t Tokenizer,
+    jobs: &[Job<'_>],
+    groups: &[Range<usize>],
+    with_lens: bool,
+    next: &dyn Fn() -> Option<usize>,
+) -> Result<Share<'t>, Error> {
+    let mut worker = tokenizer.tables.workers.lend();
+    let mut encoder = encoder(tokenizer, &mut worker);
+    let (mut parts, mut lens) = (Vec::new(), Vec::new());
+    let mut end = 0;
+    while let Some(group) = next() {
+        let start = end;
+        for index in groups[group].clone() {
+            run(&mut encoder, &jobs[index])?;
+            if with_lens {
+                let before = std::mem::replace(&mut end, encoder.flush()?);
+                lens.push((index, end - before));
             }
-            let mut sink = Counter(0);
-            run(tokenizer, worker, &job, &mut sink)?;
-            total += sink.0;
-            Ok(())
-        })
-    })?;
-    let shared: Mutex<Result<usize, Error>> = Mutex::new(Ok(total));
-    parallel::for_each(threads.min(jobs.len()), jobs.chunks(64), |jobs| {
-        let mut sink = Counter(0);
-        let outcome = tokenizer
-            .tables
-            .workers
-            .with(|worker| jobs.iter().try_for_each(|job| run(tokenizer, worker, job, &mut sink)));
-        let mut shared = lock(&shared);
-        match (outcome, &mut *shared) {
-            (Ok(()), Ok(total)) => *total += sink.0,
-            (Err(error), Ok(_)) => *shared = Err(error),
-            (_, Err(_)) => {}
         }
-    });
-    shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        end = encoder.flush()?;
+        parts.push((group, start..end));
+    }
+    Ok(Share { worker, parts, lens })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// The number of ids, without keeping them.
+pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usize, Error> {
+    let take = |encoder: &mut Encoder<'_>| {
+        let len = encoder.flush();
+        encoder.clear();
+        len
+    };
+    let threads = request.threads();
+    if threads == 1 {
+        let mut worker = tokenizer.tables.workers.lend();
+        let mut encoder = encoder(tokenizer, &mut worker);
+        let (mut total, mut bytes) = (0, 0);
+        request.for_each_job(tokenizer, true, |job| {
+            run(&mut encoder, &job)?;
+            bytes += job.len();
+            if bytes >= JOB_BYTES {
+                total += take(&mut encoder)?;
+                bytes = 0;
+            }
+            Ok(())
+        })?;
+        return Ok(total + take(&mut encoder)?);
+    }
+    let mut jobs = Vec::new();
+    request.for_each_job(tokenizer, true, |job| {
+        jobs.push(job);
+        Ok(())
+    })?;
+    let groups = in_groups(&jobs);
+    let total = Mutex::new(Ok(0));
+    parallel::on_threads(threads.min(groups.len()), groups.len(), |next| {
+        let mut worker = tokenizer.tables.workers.lend();
+        let mut encoder = encoder(tokenizer, &mut worker);
+        let mine = std::iter::from_fn(next).try_fold(0, |sum, group| {
+            jobs[groups[group].clone()].iter().try_for_each(|job| run(&mut encoder, job))?;
+            Ok(sum + take(&mut encoder)?)
+        });
+        let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *total = match (&*total, mine) {
+            (Ok(before), Ok(mine)) => Ok(before + mine),
+            (Err(_), _) => return,
+            (_, Err(error)) => Err(error),
+        };
+    });
+    total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -2,13 +2,13 @@
 //!
 //! A [`Tokenizer`] is [`Tables`] (built from ranks, or lying in an [`image`]), [`special::Controls`] and a split
 //! [`pretoken::Pattern`]. Reading order: [`segment`] (what a request is), [`cuts`], [`pretoken`], [`lookup`], [`merge`]
-//! (the argument for exactness), [`encode`](mod@encode) (the pipeline).
+//! (the argument for exactness), then the files `request`, `encode` and `piece` (the pipeline).
 //!
 //! This crate knows no Python, opens no file and prints nothing.
 
 pub mod cuts;
 mod decode;
-pub mod encode;
+mod encode;
 mod error;
 pub mod image;
 pub mod load;
@@ -16,7 +16,9 @@ pub mod lookup;
 pub mod merge;
 pub mod num;
 pub mod parallel;
+mod piece;
 pub mod pretoken;
+mod request;
 pub mod segment;
 pub mod simd;
 pub mod special;
@@ -28,10 +30,11 @@ pub mod unicode;
 mod vocab;
 mod worker;
 
+pub use encode::Encoded;
 pub use error::Error;
 pub use segment::Segment;
 pub use tables::Tables;
-pub use text::{Text, Utf8};
+pub use text::Text;
 pub use tokenizer::{Options, Prepared, Tokenizer};
 pub use vocab::Vocab;
 pub use worker::Workers;

@@ -3,7 +3,6 @@
 //! Threads are scoped to the request: nothing outlives it, so a fork between requests copies no half-alive
 //! pool, and one thread allowed means none started.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// 0: not set, use the CPUs that this process may use.
@@ -23,17 +22,13 @@ pub fn num_threads() -> usize {
     }
 }
 
-/// Runs `work` on every item, on the calling thread and up to `threads - 1` more, in order of the iterator.
+/// Runs `work` on the calling thread and up to `threads - 1` more. It is given what hands out the numbers below
+/// `items` in order, each to one thread.
 ///
 /// If the system gives no more threads, the work is done by those that there are.
-pub fn for_each<T: Send>(threads: usize, items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
-    let items = Mutex::new(items);
-    let next = || items.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
-    let run = || {
-        while let Some(item) = next() {
-            work(item);
-        }
-    };
+pub fn on_threads(threads: usize, items: usize, work: impl Fn(&dyn Fn() -> Option<usize>) + Sync) {
+    let count = AtomicUsize::new(0);
+    let run = || work(&|| Some(count.fetch_add(1, Ordering::Relaxed)).filter(|&item| item < items));
     if threads <= 1 {
         return run();
     }

@@ -6,8 +6,8 @@
 
 use crate::text::Text;
 
-/// Longest segment in UTF-8 bytes: offsets inside one are 32 bits.
-pub const MAX_BYTES: usize = 1 << 31;
+/// Longest segment in UTF-8 bytes: offsets inside one are 31 bits.
+pub const MAX_BYTES: usize = (1 << 31) - 1;
 
 /// A segment as the caller gives it.
 #[derive(Debug, Clone, Copy)]

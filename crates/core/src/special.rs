@@ -4,10 +4,12 @@
 //! another does not hide it). Untrusted text never comes here.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::error::Error;
+use crate::lookup::Key;
 use crate::num::{ix, to_u32};
 
 /// One control token.
@@ -21,12 +23,32 @@ pub struct ControlToken {
     pub skip: bool,
 }
 
+/// Passes on the hash that a [`Key`] has of its own.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a key writes its hash");
+    }
+}
+
 /// The control tokens of one model, with their matcher.
 #[derive(Debug)]
 pub struct Controls {
     tokens: Vec<ControlToken>,
     /// Name to index in `tokens`.
     by_name: HashMap<String, usize>,
+    /// Names that have a short key, and their ids: most texts in which names count are just one name.
+    short: HashMap<Key, u32, BuildHasherDefault<KeyHasher>>,
     /// Id to index in `tokens`, as `id - first`; `u32::MAX` in gaps.
     by_id: Vec<u32>,
     /// Lowest id.
@@ -64,6 +86,7 @@ impl Controls {
             }
             *slot = to_u32(index);
         }
+        let short = tokens.iter().filter_map(|t| Some((Key::new(t.name.as_bytes())?, t.id))).collect();
         let matcher = if tokens.is_empty() {
             None
         } else {
@@ -71,7 +94,7 @@ impl Controls {
                 AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(tokens.iter().map(|t| &t.name));
             Some(built.map_err(|e| Error::Vocabulary { line: 0, reason: format!("control tokens: {e}") })?)
         };
-        Ok(Controls { tokens, by_name, by_id, first, matcher })
+        Ok(Controls { tokens, by_name, short, by_id, first, matcher })
     }
 
     /// All control tokens, in the order given.
@@ -105,6 +128,10 @@ impl Controls {
     #[inline]
     #[must_use]
     pub fn find(&self, text: &[u8], at: usize, end: usize) -> Option<(usize, usize, u32)> {
+        // A whole text that is a name is the longest that starts leftmost.
+        if let Some(&id) = Key::new(&text[at..end]).and_then(|key| self.short.get(&key)) {
+            return Some((at, end, id));
+        }
         let input = aho_corasick::Input::new(text).span(at..end);
         let found = self.matcher.as_ref()?.find(input)?;
         Some((found.start(), found.end(), self.tokens[found.pattern().as_usize()].id))

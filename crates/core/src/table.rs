@@ -5,6 +5,13 @@ use std::borrow::Cow;
 /// A read-only array, owned or static.
 pub type Table<T> = Cow<'static, [T]>;
 
+/// `len` zeros, from pages that the system hands out when they are touched.
+#[must_use]
+pub fn zeroed<T: Plain>(len: usize) -> Box<[T]> {
+    // SAFETY: every bit pattern of a plain type is valid, zero too.
+    unsafe { Box::new_zeroed_slice(len).assume_init() }
+}
+
 /// Types whose arrays may be read from and written to an image byte for byte.
 ///
 /// # Safety

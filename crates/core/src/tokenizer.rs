@@ -1,12 +1,12 @@
 //! A model's tokenizer: tables, control tokens and split pattern together.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use crate::decode;
-use crate::encode::{self, Request};
+use crate::encode::{self, Encoded};
 use crate::error::Error;
 use crate::pretoken::Pattern;
+use crate::request::Request;
 use crate::segment::Segment;
 use crate::special::Controls;
 use crate::tables::Tables;
@@ -99,12 +99,10 @@ impl Tokenizer {
     /// # Ok::<(), kizami_core::Error>(())
     /// ```
     pub fn encode(&self, segments: &[Segment<'_>], options: Options) -> Result<Vec<u32>, Error> {
-        let prepared = self.prepare(segments, options)?;
+        let encoded = self.prepare(segments, options)?.encode(None)?;
         let mut ids = Vec::new();
-        crate::error::reserve(&mut ids, prepared.max_ids())?;
-        let len = prepared.encode_into(ids.spare_capacity_mut(), None)?;
-        // SAFETY: `encode_into` initialised the first `len` slots of the spare capacity of an empty vector.
-        unsafe { ids.set_len(len) };
+        crate::error::reserve(&mut ids, encoded.len())?;
+        encoded.parts().for_each(|part| ids.extend_from_slice(part));
         Ok(ids)
     }
 
@@ -133,31 +131,25 @@ impl Tokenizer {
     }
 }
 
-impl Prepared<'_> {
-    /// The most ids that the request can give (its UTF-8 bytes).
+impl<'a> Prepared<'a> {
+    /// UTF-8 bytes of all segments; no request gives more ids.
     #[must_use]
-    pub fn max_ids(&self) -> usize {
-        self.request.max_ids()
+    pub fn bytes(&self) -> usize {
+        self.request.bytes()
     }
 
-    /// Writes the ids to the start of `out`; returns how many. All of the first so many slots are initialised.
-    ///
-    /// If `ends` is given, it receives for each segment the number of ids up to its end.
+    /// Runs the request. If `ends` is given, it receives for each segment the number of ids up to its end.
     ///
     /// # Errors
-    /// [`Error::Pattern`] if a general pattern gave up.
-    ///
-    /// # Panics
-    /// If `out` has fewer than [`Prepared::max_ids`] slots.
-    pub fn encode_into(&self, out: &mut [MaybeUninit<u32>], ends: Option<&mut Vec<usize>>) -> Result<usize, Error> {
-        assert!(out.len() >= self.max_ids(), "the output is too short");
-        encode::encode(self.tokenizer, &self.request, out, ends)
+    /// [`Error::Pattern`] if a general pattern gave up; [`Error::Memory`].
+    pub fn encode(&self, ends: Option<&mut Vec<usize>>) -> Result<Encoded<'a>, Error> {
+        encode::encode(self.tokenizer, &self.request, ends)
     }
 
-    /// The number of ids, without writing them.
+    /// The number of ids, without keeping them.
     ///
     /// # Errors
-    /// As [`Prepared::encode_into`].
+    /// As [`Prepared::encode`].
     pub fn count(&self) -> Result<usize, Error> {
         encode::count(self.tokenizer, &self.request)
     }

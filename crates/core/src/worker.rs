@@ -4,26 +4,112 @@
 //! [`MAX_IDLE`] wait; more are dropped. Taking never blocks: if the list is locked (by another thread, or for ever,
 //! in a child forked at that moment), a fresh worker is made.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, TryLockError};
 
-use crate::lookup::cache::Cache;
+use crate::error::Error;
+use crate::lookup::cache::{Cache, Ids, LONG_IDS};
 use crate::merge::Scratch;
-use crate::pretoken::Batch;
+use crate::piece::Probes;
+use crate::pretoken::{BATCH, Batch};
 
-/// Idle workers kept; each holds about 0.6 MB at most.
+/// Idle workers kept.
 const MAX_IDLE: usize = 32;
+/// Ids of room that an idle worker keeps, and bytes of UTF-8: 8 and 2 MB.
+const MAX_IDLE_ROOM: usize = 2 << 20;
 
 /// Scratch memory and cache of one thread at work.
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     pub batch: Batch,
+    pub probes: Probes,
     pub scratch: Scratch,
     pub cache: Cache,
+    pub out: Output,
+    /// UTF-8 of a text that came as something else.
+    pub utf8: Vec<u8>,
+}
+
+/// Room that there is at the start of a batch, and again after each [`Output::extend`]: enough to emit an entry of the
+/// cache for every pre-token of the batch, with all its places.
+const ROOM: usize = BATCH * LONG_IDS;
+
+/// Ids as they are made.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// The first `len` are ids, all others room.
+    ids: Vec<u32>,
+    len: usize,
+}
+
+impl Output {
+    /// The ids so far.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.len]
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Makes room for a batch.
+    #[inline(always)]
+    pub fn begin_batch(&mut self) -> Result<(), Error> {
+        if self.ids.len() < self.len + ROOM { self.grow(0) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) -> Result<(), Error> {
+        // Half as much again, so that growing costs a constant amount an id.
+        let size = (self.len + more).max(self.len + self.len / 2) + ROOM;
+        let missing = size - self.ids.len();
+        crate::error::reserve(&mut self.ids, missing)?;
+        self.ids.resize(size, 0);
+        Ok(())
+    }
+
+    /// Adds the ids of all answers of a batch, in order; `spilled` has those that did not fit in one.
+    #[inline(always)]
+    pub fn emit(&mut self, answers: &[Ids<LONG_IDS>], spilled: &[u32]) -> Result<(), Error> {
+        self.begin_batch()?;
+        let mut rest = answers.iter();
+        loop {
+            let (ids, mut len) = (&mut self.ids[..], self.len);
+            let mut spill = None;
+            for answer in rest.by_ref() {
+                spill = answer.spill();
+                if spill.is_some() {
+                    break;
+                }
+                // All places at once: cheaper than a loop of unknown length.
+                answer.write_to(ids[len..].first_chunk_mut().expect("room for a batch"));
+                len += answer.count();
+            }
+            self.len = len;
+            let Some(range) = spill else { return Ok(()) };
+            self.extend(&spilled[range])?;
+        }
+    }
+
+    /// Adds ids.
+    #[inline]
+    pub fn extend(&mut self, ids: &[u32]) -> Result<(), Error> {
+        if self.ids.len() < self.len + ids.len() + ROOM {
+            self.grow(ids.len())?;
+        }
+        self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
+        self.len += ids.len();
+        Ok(())
+    }
 }
 
 /// The idle workers of one vocabulary.
 #[derive(Debug, Default)]
-#[allow(clippy::vec_box, reason = "a worker is taken and given back by moving one pointer, not its 3 KB")]
+#[allow(clippy::vec_box, reason = "a worker is taken and given back by moving one pointer, not its 9 KB")]
 pub struct Workers(Mutex<Vec<Box<Worker>>>);
 
 impl Clone for Workers {
@@ -32,17 +118,55 @@ impl Clone for Workers {
     }
 }
 
-impl Workers {
-    /// Runs `f` with a worker.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Worker) -> R) -> R {
-        let mut worker = self.list(Vec::pop).flatten().unwrap_or_default();
-        let result = f(&mut worker);
-        self.list(|idle| {
+/// A worker on loan, with nothing in its output; goes back when dropped.
+#[derive(Debug)]
+pub(crate) struct Loan<'a> {
+    /// None only while it is dropped.
+    worker: Option<Box<Worker>>,
+    home: &'a Workers,
+}
+
+impl Deref for Loan<'_> {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        self.worker.as_ref().expect("a loan that lives")
+    }
+}
+
+impl DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut Worker {
+        self.worker.as_mut().expect("a loan that lives")
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let Some(mut worker) = self.worker.take() else { return };
+        // What a panic left behind is not used again.
+        if std::thread::panicking() {
+            return;
+        }
+        worker.out.clear();
+        if worker.out.ids.len() > MAX_IDLE_ROOM {
+            worker.out = Output::default();
+        }
+        if worker.utf8.capacity() > MAX_IDLE_ROOM {
+            worker.utf8 = Vec::new();
+        }
+        self.home.list(|idle| {
             if idle.len() < MAX_IDLE {
                 idle.push(worker);
             }
         });
-        result
+    }
+}
+
+impl Workers {
+    /// Lends a worker.
+    pub(crate) fn lend(&self) -> Loan<'_> {
+        let worker = self.list(Vec::pop).flatten().unwrap_or_default();
+        Loan { worker: Some(worker), home: self }
     }
 
     /// Forgets all that was learned.

@@ -1,20 +1,22 @@
 //! Each vector form against its scalar twin, and each form of the split against the scanner.
 
 use kizami_core::pretoken::{Batch, Pattern};
-use kizami_core::simd::{Classify, Level, Planes, Scalar};
+use kizami_core::simd::{Classify, Level, Planes, Scalar, WINDOW};
+use kizami_core::unicode::*;
 use proptest::prelude::*;
 
-fn by_hand(bytes: &[u8; 64]) -> Planes {
+fn ascii_by_hand(bytes: &[u8; 64]) -> Planes {
     let plane = |test: &dyn Fn(u8) -> bool| (0..64).filter(|&i| test(bytes[i])).fold(0u64, |bits, i| bits | 1 << i);
     Planes {
         lower: plane(&|b| b.is_ascii_lowercase()),
         upper: plane(&|b| b.is_ascii_uppercase()),
-        digit: plane(&|b| b.is_ascii_digit()),
+        number: plane(&|b| b.is_ascii_digit()),
         space: plane(&|b| b == b' ' || b == 9 || b == 11 || b == 12),
         blank: plane(&|b| b == b' '),
         newline: plane(&|b| b == 10 || b == 13),
         quote: plane(&|b| b == b'\''),
         non_ascii: plane(&|b| b > 127),
+        ..Planes::default()
     }
 }
 
@@ -25,12 +27,98 @@ fn every_byte_at_every_place_has_its_planes() {
             let mut bytes = [b'.'; 64];
             bytes[place] = byte;
             bytes[(place + 7) % 64] = byte.wrapping_mul(31).wrapping_add(17);
-            let want = by_hand(&bytes);
-            assert_eq!(Scalar.planes(&bytes), want, "byte {byte} at {place}");
+            let want = ascii_by_hand(&bytes);
+            assert_eq!(Scalar.ascii(&bytes), want, "byte {byte} at {place}");
             #[cfg(target_arch = "x86_64")]
             if let Some(avx2) = kizami_core::simd::Avx2::new() {
-                assert_eq!(avx2.planes(&bytes), want, "byte {byte} at {place}");
+                assert_eq!(avx2.ascii(&bytes), want, "byte {byte} at {place}");
             }
+        }
+    }
+}
+
+/// The planes of the whole text, in words of 64 bytes.
+fn all_planes(classify: impl Classify, text: &str) -> Vec<Planes> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(text.len().next_multiple_of(64) + WINDOW, 0);
+    let mut before = OTHER;
+    let word = |base: usize| {
+        let window = bytes[base..].first_chunk::<WINDOW>().unwrap();
+        let mut planes = classify.ascii(window.first_chunk().unwrap());
+        before = classify.characters(window, before, &mut planes);
+        planes
+    };
+    (0..text.len()).step_by(64).map(word).collect()
+}
+
+/// The same, from the class of each character.
+fn planes_by_hand(text: &str) -> Vec<Planes> {
+    let mut words = vec![Planes::default(); text.len().div_ceil(64)];
+    for (start, c) in text.char_indices() {
+        let class = class_of(c.into());
+        for at in start..start + c.len_utf8() {
+            let (planes, bit) = (&mut words[at / 64], 1u64 << (at % 64));
+            let set = |plane: &mut u64, when: bool| *plane |= if when { bit } else { 0 };
+            let han = matches!(class, HAN_LETTER | HAN_NUMBER | HAN_OTHER);
+            set(&mut planes.lower, class == LOWER);
+            set(&mut planes.upper, class == UPPER);
+            set(&mut planes.number, matches!(class, NUMBER | HAN_NUMBER));
+            set(&mut planes.space, class == SPACE);
+            set(&mut planes.blank, c == ' ');
+            set(&mut planes.newline, class == NEWLINE);
+            set(&mut planes.quote, c == '\'');
+            set(&mut planes.non_ascii, !c.is_ascii());
+            set(&mut planes.tail, at > start);
+            set(&mut planes.shared, matches!(class, CASELESS | MARK));
+            set(&mut planes.mark, class == MARK);
+            set(&mut planes.han, han);
+            set(&mut planes.han_other, class == HAN_OTHER);
+        }
+    }
+    words
+}
+
+fn check_planes(text: &str) {
+    let want = planes_by_hand(text);
+    assert_eq!(all_planes(Scalar, text), want, "scalar {text:?}");
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = kizami_core::simd::Avx2::new() {
+        assert_eq!(all_planes(avx2, text), want, "avx2 {text:?}");
+    }
+}
+
+#[test]
+fn every_character_has_its_planes() {
+    let all: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
+    // In order: most windows are of one page or two. In great steps: each character of another page.
+    for chunk in all.chunks(50) {
+        check_planes(&chunk.iter().collect::<String>());
+    }
+    let step = 5_003;
+    let mixed: Vec<char> = (0..all.len()).map(|i| all[i * step % all.len()]).collect();
+    for chunk in mixed.chunks(50) {
+        check_planes(&chunk.iter().collect::<String>());
+    }
+    // Before a character, anything: at each place of a window, with all of it inside or not.
+    for (i, &c) in all.iter().enumerate().filter(|(i, c)| i % 61 == 0 || **c < '\u{800}') {
+        check_planes(&format!("{}{c}é中{c}🎉{c} {c}", "a".repeat(i % 64)));
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_end_and_do_no_harm() {
+    let mut state = 1u64;
+    for _ in 0..20_000 {
+        let mut window = [0u8; WINDOW];
+        for byte in &mut window {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (state >> 56) as u8;
+        }
+        let mut planes = Scalar.ascii(window.first_chunk().unwrap());
+        Scalar.characters(&window, OTHER, &mut planes);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = kizami_core::simd::Avx2::new() {
+            avx2.characters(&window, OTHER, &mut planes);
         }
     }
 }
@@ -74,6 +162,53 @@ fn all_short_texts_over_the_classes() {
     }
 }
 
+#[test]
+fn a_space_of_several_bytes_over_the_end_of_a_window() {
+    for lead in 50..70 {
+        check(&format!("{}\n\u{2028}\u{2028}\n", " ".repeat(lead)));
+        check(&format!("{}\n\u{2028}\nx", "!".repeat(lead)));
+        check(&format!("{} \u{3000}中", "a".repeat(lead)));
+    }
+}
+
+/// Every text of `length` of these parts, by itself, and behind a word that puts it at any place of a window.
+fn all_texts(parts: &[&str], length: u32) {
+    for code in 0..parts.len().pow(length) {
+        let text: String = (0..length).map(|k| parts[code / parts.len().pow(k) % parts.len()]).collect();
+        check(&format!("{text} x y z w."));
+        check(&format!("{}{text}b, 中", "a".repeat(code % 67)));
+        check(&format!("{}{text}", " a".repeat(code % 35)));
+    }
+}
+
+#[test]
+fn all_short_texts_over_the_classes_in_two_to_four_bytes() {
+    // Of each class one of every length that there is.
+    let letters = ["a", "B", "é", "É", "ẽ", "Ẽ", "𐐨", "𐐀", "ª", "か", "𐀀"];
+    let others = ["\u{301}", "\u{20d0}", "\u{1d165}", "1", "٢", "०", "𝟎", "〇", "⺀", "\u{16ff0}", "中", "𠀀"];
+    let rest = [" ", "\t", "\u{a0}", "\u{3000}", "\n", "!", "«", "「", "🎉", "'s", "'ſ", "'"];
+    all_texts(&[&letters[..], &others, &rest].concat(), 3);
+}
+
+#[test]
+fn all_short_texts_of_what_is_next_to_each_other_rarely() {
+    all_texts(&["a", "B", "か", "\u{301}", " ", "«", "1"], 6);
+    all_texts(&["٢", "1", "〇", "中", " ", "⺀", "!"], 6);
+    all_texts(&[" ", "\n", "\u{3000}", "\u{a0}", "「", "é", "\u{301}"], 6);
+    all_texts(&["'", "s", "ſ", "É", "か", "\u{301}", " "], 6);
+}
+
+#[test]
+fn every_code_point_splits_as_the_scanner_splits_it() {
+    for c in (0..0x11_0000).filter_map(char::from_u32) {
+        let text = format!(
+            "{c}\n a{c}\nA{c}a\n{c}'s\n {c}\n{c}{c}\n{c}1{c}2\n中{c}文\n!{c}\n {c}A\n{c}BC\n\u{301}{c}b\n  {c}\n{c}\r\n"
+        );
+        check(&text);
+        check(&format!("{}{c}é{c}«{c}{c} {c}か{c}'s\n{c}\n", "a".repeat(50 + (c as usize) % 16)));
+    }
+}
+
 fn piece() -> impl Strategy<Value = String> {
     let fixed = [
         " ",
@@ -114,11 +249,44 @@ fn piece() -> impl Strategy<Value = String> {
         "\u{1c}",
         "\u{7f}",
         "é",
+        "É",
         "中",
+        "中文",
+        "〇",
+        "⺀",
         "\u{301}",
+        "\u{20d0}",
+        "\u{fe0f}",
+        "\u{200d}",
         "\u{a0}",
+        "\u{3000}",
+        "\u{85}",
+        "\u{2028}",
         "🎉",
         "ª",
+        "слово",
+        "Слово",
+        "مرحبا",
+        "नमस्ते",
+        "कि",
+        "ไทย",
+        "한국",
+        "ひらがな",
+        "カタカナ",
+        "٢٠٢٤",
+        "२",
+        "½",
+        "«",
+        "»",
+        "「",
+        "」",
+        "。",
+        "“",
+        "’",
+        "𝐀",
+        "𐐨",
+        "𠀀",
+        "𝟎",
         "<|open|>",
         " \n",
         "\n ",
@@ -142,5 +310,8 @@ proptest! {
         check(&format!("{}{}{}", "a ".repeat(lead), pieces.concat(), "b".repeat(tail)));
         check(&format!("{}{}{}", " ".repeat(lead), pieces.concat(), "\n".repeat(tail)));
         check(&format!("{}{}{}", "!".repeat(lead), pieces.concat(), " ".repeat(tail)));
+        check(&format!("{}{}{}", "é".repeat(lead), pieces.concat(), "か".repeat(tail)));
+        check(&format!("{}{}{}", "中".repeat(lead), pieces.concat(), "🎉".repeat(tail)));
+        check(&format!("{}{}{}", "\u{3000}".repeat(lead), pieces.concat(), "\u{301}".repeat(tail)));
     }
 }

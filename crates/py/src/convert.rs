@@ -1,6 +1,5 @@
 //! Python objects to what the core takes, and back.
 
-use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
 use kizami_core::{Prepared, Segment, Text};
@@ -15,12 +14,8 @@ use crate::errors::{raise, to_py_err};
 
 /// Requests up to this many bytes keep the interpreter lock: releasing it costs more than they take.
 const ATTACHED_BYTES: usize = 4 << 10;
-/// Requests up to this many bytes are encoded into a buffer of the thread and copied to an array of exact size.
-const COPY_BYTES: usize = 64 << 10;
-
-thread_local! {
-    static IDS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
-}
+/// Arrays of at least this many ids are filled with the interpreter lock released.
+const DETACHED_IDS: usize = 64 << 10;
 
 /// Most room made at once for what a caller's `__len__` promises.
 const MAX_HINT: usize = 1 << 16;
@@ -40,9 +35,22 @@ impl<'py> Held<'py> {
             let message = format!("segments must be an iterable of (text, allow_special), not {}", type_name(segments));
             raise(segments.py(), "InputTypeError", &message, &[])
         };
+        if let Ok(list) = segments.cast_exact::<PyList>() {
+            return Self::from_list(list);
+        }
         let mut held = Vec::with_capacity(length_hint(segments)?);
         for (index, item) in iterate(segments, wrong)?.enumerate() {
             held.push(parse_segment(&item?).map_err(|e| e.into_py_err(segments.py(), index))?);
+        }
+        Ok(Held(held))
+    }
+
+    /// From a list of segments: the common case, without an iterator between.
+    fn from_list(segments: &Bound<'py, PyList>) -> PyResult<Self> {
+        let mut held = Vec::with_capacity(segments.len());
+        // What reads a segment may run the caller's code, which may shorten the list.
+        while let Ok(item) = segments.get_item(held.len()) {
+            held.push(parse_segment(&item).map_err(|e| e.into_py_err(segments.py(), held.len()))?);
         }
         Ok(Held(held))
     }
@@ -164,15 +172,12 @@ fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>,
 
 fn text_and_flag<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), SegmentError> {
     let py = item.py();
-    let pair = |n: usize| match n {
-        2 => Ok((item.get_item(0)?, item.get_item(1)?)),
-        _ => Err(SegmentError::Ours(format!("must have 2 items, text and allow_special, not {n}"))),
-    };
+    let wrong = |n: usize| Err(SegmentError::Ours(format!("must have 2 items, text and allow_special, not {n}")));
     if let Ok(tuple) = item.cast::<PyTuple>() {
-        return pair(tuple.len());
+        return if tuple.len() == 2 { Ok((tuple.get_item(0)?, tuple.get_item(1)?)) } else { wrong(tuple.len()) };
     }
     if let Ok(list) = item.cast::<PyList>() {
-        return pair(list.len());
+        return if list.len() == 2 { Ok((list.get_item(0)?, list.get_item(1)?)) } else { wrong(list.len()) };
     }
     match (item.getattr_opt(intern!(py, "text"))?, item.getattr_opt(intern!(py, "allow_special"))?) {
         (Some(text), Some(flag)) => Ok((text, flag)),
@@ -223,33 +228,25 @@ pub fn run<T: Send>(py: Python<'_>, bytes: usize, f: impl FnOnce() -> T + Send) 
 pub fn encode_to_array<'py>(
     py: Python<'py>,
     prepared: &Prepared<'_>,
-    mut ends: Option<&mut Vec<usize>>,
+    ends: Option<&mut Vec<usize>>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let max = prepared.max_ids();
-    if max <= COPY_BYTES {
-        let mut ids = IDS.take();
-        ids.clear();
-        ids.reserve(max);
-        let spare = ids.spare_capacity_mut();
-        let len = run(py, max, || prepared.encode_into(spare, ends)).map_err(|e| to_py_err(py, &e))?;
-        // SAFETY: `encode_into` initialised the first `len` slots of the spare capacity of an empty vector.
-        unsafe { ids.set_len(len) };
-        let array = PyArray1::from_slice(py, &ids);
-        IDS.set(ids);
-        return Ok(array);
+    let encoded = run(py, prepared.bytes(), || prepared.encode(ends)).map_err(|e| to_py_err(py, &e))?;
+    let len = encoded.len();
+    if len < DETACHED_IDS {
+        // SAFETY: nobody else knows the new array yet, and every element is written before it is read.
+        unsafe {
+            let array = PyArray1::<u32>::new(py, len, false);
+            encoded.write_to(std::slice::from_raw_parts_mut(array.data().cast(), len));
+            return Ok(array);
+        }
     }
     // By NumPy's own function: it raises MemoryError where the binding's constructor would panic.
-    let array = py.import("numpy")?.call_method1("empty", (max, numpy::dtype::<u32>(py)))?;
+    let array = py.import("numpy")?.call_method1("empty", (len, numpy::dtype::<u32>(py)))?;
     let array = array.cast_into::<PyArray1<u32>>()?;
-    // SAFETY: the new array is known to nobody else. Its elements are written before they are read: all but the
-    // first `len` are dropped below, and those `encode_into` has initialised.
-    unsafe {
-        let slots = std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<u32>>(), max);
-        let ends = ends.take();
-        let len = py.detach(|| prepared.encode_into(slots, ends)).map_err(|e| to_py_err(py, &e))?;
-        array.resize([len])?;
-        Ok(array)
-    }
+    // SAFETY: as above; nobody else knows the array while the lock is released.
+    let slots = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<u32>>(), len) };
+    py.detach(|| encoded.write_to(slots));
+    Ok(array)
 }
 
 /// Ids for decoding: a contiguous uint32 array, or a list of ints.

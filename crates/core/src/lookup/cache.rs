@@ -1,126 +1,327 @@
-//! Pre-tokens seen lately, with all their ids: fixed in size, overwritten, never grown or wiped.
+//! Pre-tokens seen lately, with all their ids: bounded in size, overwritten, never wiped.
 //!
-//! A set is one 64-byte line of two entries: key, and up to six ids of 20 bits. New entries come in second
-//! place; a hit there moves the entry to the first, so a word seen once cannot push out one that is used. An entry
-//! is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
+//! Two tables of 64-byte lines. A line of the first holds two entries: a [`Key`] and up to [`SHORT_IDS`] ids. A line of
+//! the second holds one: a [`LongKey`] and up to [`LONG_IDS`] ids; pre-tokens of more than 15 bytes are there, and
+//! shorter ones of too many ids for the first. Both hold the entries of a line, or of two lines side by side, in the
+//! order in which they came: a new one pushes out the older of the two. (To move an entry to the front when it is hit
+//! would keep useful ones longer, and costs more than it saves: a branch in the innermost loop.)
 //!
-//! Only pre-tokens of at most [`super::MAX_KEY_BYTES`] bytes that give at most [`MAX_IDS`] ids are kept.
+//! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
+//!
+//! # Size
+//! A table begins small, so that a first prompt touches little fresh memory. When as many entries were put as it has
+//! lines, a large one takes its place, empty. The small one is asked for what the large one has not, until that has
+//! taken in [`HANDOVER`] entries.
 
-use super::Key;
-use crate::num::low_u32;
+use super::key::{Key, LongKey};
+use crate::num::{high_bits, ix, to_u32};
+use crate::simd;
+use crate::table::{Plain, zeroed};
 
-/// Most ids of an entry.
-pub const MAX_IDS: usize = 6;
-/// Lines; a power of two. 512 KB: what a core's own cache holds.
-const LINES: usize = 8192;
-const WORDS: usize = 8;
-const ID_BITS: u32 = 20;
-const ID_MASK: u64 = (1 << ID_BITS) - 1;
-const COUNT_SHIFT: u32 = 60;
+/// Most ids of an entry under a [`Key`].
+pub const SHORT_IDS: usize = 4;
+/// Most ids of an entry under a [`LongKey`].
+pub const LONG_IDS: usize = 8;
+/// Lines of a small table, as a power of two: 256 KB.
+const SMALL_BITS: u32 = 12;
+/// Lines of a large table: 4 MB.
+const LARGE_BITS: u32 = 16;
+/// Entries that a large table takes in before the small one is given up.
+const HANDOVER: usize = 4 << SMALL_BITS;
+const COUNT_SHIFT: u32 = 28;
+/// In place of a count.
+const SPILLED: u32 = 15;
+const ID_MASK: u32 = (1 << COUNT_SHIFT) - 1;
 
-/// The ids of one entry: three a word, the count in the top bits of the first.
+/// The ids of one entry, the count in the top bits of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ids {
-    first: u64,
-    second: u64,
+#[repr(transparent)]
+pub struct Ids<const N: usize>([u32; N]);
+
+impl<const N: usize> Default for Ids<N> {
+    fn default() -> Self {
+        Ids([0; N])
+    }
 }
 
-impl Ids {
-    /// Packs 1 to [`MAX_IDS`] ids below 2^20, else None.
+impl<const N: usize> Ids<N> {
+    /// Packs 1 to `N` ids below 2^28, else None.
+    #[inline]
     #[must_use]
-    pub fn pack(ids: &[u32]) -> Option<Ids> {
-        if ids.is_empty() || ids.len() > MAX_IDS {
+    pub fn pack(ids: &[u32]) -> Option<Self> {
+        if ids.is_empty() || ids.len() > N {
             return None;
         }
-        let mut words = [0u64; 2];
-        for (i, &id) in (0u32..).zip(ids) {
-            debug_assert!(u64::from(id) <= ID_MASK);
-            words[if i < 3 { 0 } else { 1 }] |= u64::from(id) << (ID_BITS * (i % 3));
-        }
-        words[0] |= (ids.len() as u64) << COUNT_SHIFT;
-        Some(Ids { first: words[0], second: words[1] })
+        let mut places = [0; N];
+        places[..ids.len()].copy_from_slice(ids);
+        debug_assert!(ids.iter().all(|&id| id <= ID_MASK));
+        places[0] |= to_u32(ids.len()) << COUNT_SHIFT;
+        Some(Ids(places))
     }
 
-    /// The one id of a token.
+    /// One id.
     #[inline(always)]
     #[must_use]
-    pub fn one(id: u32) -> Ids {
-        Ids { first: u64::from(id) | 1 << COUNT_SHIFT, second: 0 }
+    pub fn one(id: u32) -> Self {
+        let mut places = [0; N];
+        places[0] = id | 1 << COUNT_SHIFT;
+        Ids(places)
     }
 
     /// How many.
     #[inline(always)]
     #[must_use]
-    pub fn count(self) -> usize {
-        crate::num::ix(low_u32(self.first >> COUNT_SHIFT))
+    pub fn count(&self) -> usize {
+        ix(self.0[0] >> COUNT_SHIFT)
     }
 
-    /// All six places; those from [`Ids::count`] on are zero.
+    /// All places; those from [`Ids::count`] on mean nothing.
     #[inline(always)]
     #[must_use]
-    pub fn unpack(self) -> [u32; MAX_IDS] {
-        let at = |word: u64, i: u32| low_u32(word >> (ID_BITS * i) & ID_MASK);
-        [
-            at(self.first, 0),
-            at(self.first, 1),
-            at(self.first, 2),
-            at(self.second, 0),
-            at(self.second, 1),
-            at(self.second, 2),
-        ]
+    pub fn places(&self) -> [u32; N] {
+        let mut places = self.0;
+        places[0] &= ID_MASK;
+        places
+    }
+}
+
+impl Ids<LONG_IDS> {
+    /// Stands for `len` ids that are kept elsewhere from `at` on.
+    ///
+    /// # Panics
+    /// From 2^32 ids on.
+    #[must_use]
+    pub fn spilled(at: usize, len: usize) -> Self {
+        let mut places = [0; LONG_IDS];
+        places[..3].copy_from_slice(&[SPILLED << COUNT_SHIFT, to_u32(at), to_u32(len)]);
+        Ids(places)
+    }
+
+    /// Where the ids are if they are not here.
+    #[inline(always)]
+    #[must_use]
+    pub fn spill(&self) -> Option<std::ops::Range<usize>> {
+        let [first, at, len, ..] = self.0;
+        (first >> COUNT_SHIFT == SPILLED).then(|| ix(at)..ix(at) + ix(len))
+    }
+}
+
+impl Ids<SHORT_IDS> {
+    /// The same with more places.
+    #[inline(always)]
+    #[must_use]
+    pub fn widen(&self) -> Ids<LONG_IDS> {
+        let mut wide = Ids::default();
+        wide.set(self);
+        wide
+    }
+}
+
+impl Ids<LONG_IDS> {
+    /// Takes over `ids`; the other places keep what they have, which [`Ids::count`] does not reach.
+    #[inline(always)]
+    pub fn set(&mut self, ids: &Ids<SHORT_IDS>) {
+        self.0[..SHORT_IDS].copy_from_slice(&ids.0);
+    }
+
+    /// Writes all places to `slots`; those from [`Ids::count`] on may hold anything.
+    #[inline(always)]
+    pub fn write_to(&self, slots: &mut [u32; LONG_IDS]) {
+        // All are masked, not only the first: that is one vector instruction, and a copy that is mended afterwards is not.
+        for (slot, place) in slots.iter_mut().zip(self.0) {
+            *slot = place & ID_MASK;
+        }
+    }
+}
+
+/// Two entries, the younger first.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Pair {
+    keys: [Key; 2],
+    ids: [Ids<SHORT_IDS>; 2],
+}
+
+// SAFETY: repr(C), 2 * 16 + 2 * 16 = 64 bytes, hence no padding; integers only; align 64 = ALIGN.
+unsafe impl Plain for Pair {}
+
+/// One entry.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Single {
+    key: LongKey,
+    ids: Ids<LONG_IDS>,
+}
+
+// SAFETY: repr(C), 32 + 32 = 64 bytes, hence no padding; integers only; align 64 = ALIGN.
+unsafe impl Plain for Single {}
+
+/// A table, and the small one before it.
+#[derive(Debug)]
+struct Lines<L> {
+    lines: Box<[L]>,
+    bits: u32,
+    /// The small table, as long as it is asked.
+    before: Option<Box<[L]>>,
+    /// Entries put into `lines`.
+    puts: usize,
+}
+
+impl<L: Plain> Lines<L> {
+    fn new() -> Self {
+        Lines { lines: zeroed(1 << SMALL_BITS), bits: SMALL_BITS, before: None, puts: 0 }
+    }
+
+    #[inline(always)]
+    fn at(&self, hash: u64) -> usize {
+        high_bits(hash, self.bits)
+    }
+
+    #[inline(always)]
+    fn line(&self, hash: u64) -> &L {
+        &self.lines[self.at(hash)]
+    }
+
+    /// Counts an entry, and grows if it is one too many.
+    fn count_put(&mut self) {
+        self.puts += 1;
+        if self.bits == SMALL_BITS {
+            if self.puts > 1 << SMALL_BITS {
+                self.before = Some(std::mem::replace(&mut self.lines, zeroed(1 << LARGE_BITS)));
+                (self.bits, self.puts) = (LARGE_BITS, 0);
+            }
+        } else if self.puts == HANDOVER {
+            self.before = None;
+        }
     }
 }
 
 /// The cache of one worker.
 #[derive(Debug)]
 pub struct Cache {
-    /// Lines of eight words: two keys, then the two ids words of each; from `start` on, 64-byte aligned.
-    words: Vec<u64>,
-    start: usize,
+    pairs: Lines<Pair>,
+    singles: Lines<Single>,
 }
 
 impl Default for Cache {
     fn default() -> Self {
-        // Zeros come from fresh pages, which cost nothing until they are touched.
-        let words = vec![0u64; (LINES + 1) * WORDS];
-        let start = words.as_ptr().align_offset(64).min(WORDS);
-        Cache { words, start }
+        Cache { pairs: Lines::new(), singles: Lines::new() }
+    }
+}
+
+/// A cache while nothing is put: a copy of what lies before the lines, which stays in registers.
+#[derive(Debug, Clone, Copy)]
+pub struct Near<'a> {
+    pairs: &'a [Pair],
+    pair_bits: u32,
+    singles: &'a [Single],
+    single_bits: u32,
+}
+
+impl Near<'_> {
+    /// Asks the processor to bring the line of a short key near.
+    #[inline(always)]
+    pub fn prefetch(self, hash: u64) {
+        simd::prefetch(&self.pairs[high_bits(hash, self.pair_bits)]);
+    }
+
+    /// Asks the processor to bring the line of a long key near.
+    #[inline(always)]
+    pub fn prefetch_long(self, hash: u64) {
+        simd::prefetch(&self.singles[high_bits(hash, self.single_bits)]);
+    }
+
+    /// As [`Cache::get`], without a branch: some ids, and whether they are those of the key.
+    #[inline(always)]
+    #[must_use]
+    pub fn look(&self, key: Key, hash: u64) -> (&Ids<SHORT_IDS>, bool) {
+        self.pairs[high_bits(hash, self.pair_bits)].look(key)
+    }
+}
+
+impl Pair {
+    #[inline(always)]
+    fn get(&self, key: Key) -> Option<Ids<SHORT_IDS>> {
+        let (ids, found) = self.look(key);
+        found.then_some(*ids)
+    }
+
+    /// Some ids, and whether they are those of the key. Without a branch.
+    #[inline(always)]
+    fn look(&self, key: Key) -> (&Ids<SHORT_IDS>, bool) {
+        let (first, second) = (self.keys[0].is(key), self.keys[1].is(key));
+        (&self.ids[usize::from(second)], first | second)
     }
 }
 
 impl Cache {
+    /// The lines, for reading.
     #[inline(always)]
-    fn line(&mut self, hash: u64) -> &mut [u64; WORDS] {
-        let at = self.start + crate::num::high_bits(hash, LINES.trailing_zeros()) * WORDS;
-        (&mut self.words[at..at + WORDS]).try_into().expect("eight words")
+    #[must_use]
+    pub fn near(&self) -> Near<'_> {
+        Near {
+            pairs: &self.pairs.lines,
+            pair_bits: self.pairs.bits,
+            singles: &self.singles.lines,
+            single_bits: self.singles.bits,
+        }
     }
 
     /// The ids of the pre-token with this key; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]
-    pub fn get(&mut self, key: Key, hash: u64) -> Option<Ids> {
-        let line = self.line(hash);
-        let (low, high) = key.words();
-        if line[0] == low && line[1] == high {
-            return Some(Ids { first: line[4], second: line[5] });
-        }
-        if line[2] == low && line[3] == high {
-            line.swap(0, 2);
-            line.swap(1, 3);
-            line.swap(4, 6);
-            line.swap(5, 7);
-            return Some(Ids { first: line[4], second: line[5] });
-        }
-        None
+    pub fn get(&self, key: Key, hash: u64) -> Option<Ids<SHORT_IDS>> {
+        self.pairs.line(hash).get(key)
     }
 
-    /// Keeps an entry, in second place of its line.
+    /// As [`Cache::get`], from the small table that was there before; the entry moves to the large one.
     #[inline]
-    pub fn put(&mut self, key: Key, hash: u64, ids: Ids) {
-        let line = self.line(hash);
-        let (low, high) = key.words();
-        let at = if line[1] == 0 { 0 } else { 2 };
-        (line[at], line[at + 1], line[at + 4], line[at + 5]) = (low, high, ids.first, ids.second);
+    pub fn get_before(&mut self, key: Key, hash: u64) -> Option<Ids<SHORT_IDS>> {
+        let ids = self.pairs.before.as_ref()?[high_bits(hash, SMALL_BITS)].get(key)?;
+        self.put(key, hash, ids);
+        Some(ids)
+    }
+
+    /// Keeps an entry.
+    #[inline]
+    pub fn put(&mut self, key: Key, hash: u64, ids: Ids<SHORT_IDS>) {
+        self.pairs.count_put();
+        let at = self.pairs.at(hash);
+        let line = &mut self.pairs.lines[at];
+        (line.keys, line.ids) = ([key, line.keys[0]], [ids, line.ids[0]]);
+    }
+
+    /// The ids of the pre-token with this long key; `hash` is [`LongKey::hash`].
+    #[inline(always)]
+    #[must_use]
+    pub fn get_long(&self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
+        let at = self.singles.at(hash);
+        let line = &self.singles.lines[at];
+        if line.key == *key {
+            return Some(line.ids);
+        }
+        // The line beside comes with it from memory.
+        let line = &self.singles.lines[at ^ 1];
+        (line.key == *key).then_some(line.ids)
+    }
+
+    /// As [`Cache::get_long`], from the small table that was there before; the entry moves to the large one.
+    #[inline]
+    pub fn get_long_before(&mut self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
+        let before = self.singles.before.as_ref()?;
+        let at = high_bits(hash, SMALL_BITS);
+        let ids = [at, at ^ 1].map(|at| &before[at]).iter().find(|line| line.key == *key)?.ids;
+        self.put_long(key, hash, ids);
+        Some(ids)
+    }
+
+    /// Keeps an entry.
+    #[inline]
+    pub fn put_long(&mut self, key: &LongKey, hash: u64, ids: Ids<LONG_IDS>) {
+        self.singles.count_put();
+        let at = self.singles.at(hash);
+        self.singles.lines[at ^ 1] = self.singles.lines[at];
+        self.singles.lines[at] = Single { key: *key, ids };
     }
 }
 
@@ -130,36 +331,87 @@ mod tests {
 
     #[test]
     fn ids_come_back() {
-        for n in 1..=MAX_IDS {
-            let ids: Vec<u32> = (0..n).map(|i| [0, 1, 163_839, (1 << 20) - 1, 7, 65_536][i]).collect();
-            let packed = Ids::pack(&ids).unwrap();
+        for n in 1..=LONG_IDS {
+            let ids: Vec<u32> = (0..n).map(|i| [0, 1, 163_839, (1 << 20) - 1, 7, 65_536, 9, 3][i]).collect();
+            let packed = Ids::<LONG_IDS>::pack(&ids).unwrap();
             assert_eq!(packed.count(), n);
-            assert_eq!(packed.unpack()[..n], ids);
-            assert!(packed.unpack()[n..].iter().all(|&id| id == 0));
+            assert_eq!(packed.places()[..n], ids);
+            let mut slots = [9; LONG_IDS];
+            packed.write_to(&mut slots);
+            assert_eq!(slots[..n], ids);
+            if let Some(short) = Ids::<SHORT_IDS>::pack(&ids) {
+                assert_eq!(short.widen(), packed);
+            }
         }
-        assert_eq!(Ids::pack(&[5]), Some(Ids::one(5)));
-        assert_eq!(Ids::pack(&[]), None);
-        assert_eq!(Ids::pack(&[1; 7]), None);
+        assert_eq!(Ids::<SHORT_IDS>::pack(&[5]), Some(Ids::one(5)));
+        assert_eq!(Ids::<LONG_IDS>::pack(&[]), None);
+        assert_eq!(Ids::<LONG_IDS>::pack(&[1; 9]), None);
+        assert_eq!(Ids::<SHORT_IDS>::pack(&[1; 5]), None);
     }
 
     #[test]
     fn an_entry_is_found_or_gone_but_never_another() {
         let mut cache = Cache::default();
-        assert_eq!(cache.words.as_ptr().align_offset(64), cache.start);
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
-        let mut found = 0;
-        for i in 0..100_000u32 {
+        let ids = |i: u32| Ids::pack(&[i % 1000]).unwrap();
+        for i in 0..400_000u32 {
             let hash = key(i).hash();
             assert_eq!(cache.get(key(i), hash), None);
-            cache.put(key(i), hash, Ids::one(i % 1000));
-            assert_eq!(cache.get(key(i), hash), Some(Ids::one(i % 1000)));
+            assert_eq!(cache.get_before(key(i), hash), None);
+            cache.put(key(i), hash, ids(i));
+            assert_eq!(cache.get(key(i), hash), Some(ids(i)));
         }
-        for i in 0..100_000 {
-            if let Some(ids) = cache.get(key(i), key(i).hash()) {
-                assert_eq!(ids, Ids::one(i % 1000));
+        assert!(cache.pairs.before.is_none());
+        let mut found = 0;
+        for i in 0..400_000 {
+            if let Some(known) = cache.get(key(i), key(i).hash()) {
+                assert_eq!(known, ids(i));
                 found += 1;
             }
         }
-        assert!(found > LINES, "{found}");
+        assert!(found > 1 << LARGE_BITS, "{found}");
+    }
+
+    #[test]
+    fn a_long_entry_is_found_or_gone_but_never_another() {
+        let mut cache = Cache::default();
+        let text = |i: u32| format!("{i:020}");
+        let key = |i: u32| LongKey::new(text(i).as_bytes()).unwrap();
+        let ids = |i: u32| Ids::pack(&[i, 1, 2, 3, i]).unwrap();
+        for i in 0..100_000u32 {
+            let hash = key(i).hash();
+            assert_eq!(cache.get_long(&key(i), hash), None);
+            assert_eq!(cache.get_long_before(&key(i), hash), None);
+            cache.put_long(&key(i), hash, ids(i));
+            assert_eq!(cache.get_long(&key(i), hash), Some(ids(i)));
+        }
+        let found = (0..100_000).filter(|&i| cache.get_long(&key(i), key(i).hash()) == Some(ids(i))).count();
+        assert!(found > 1 << (LARGE_BITS - 1), "{found}");
+    }
+
+    #[test]
+    fn a_small_table_hands_its_entries_over() {
+        let mut cache = Cache::default();
+        let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
+        let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
+        let last = 1 << SMALL_BITS;
+        for i in 0..=last {
+            cache.put(key(i), key(i).hash(), Ids::one(i));
+            cache.put_long(&long(i), long(i).hash(), Ids::one(i));
+        }
+        // The last one made the tables grow, and is in the large ones alone; the one before in the small ones.
+        assert_eq!(cache.get(key(last), key(last).hash()), Some(Ids::one(last)));
+        let (old, hash, long_hash) = (last - 1, key(last - 1).hash(), long(last - 1).hash());
+        assert_eq!(cache.get(key(old), hash), None);
+        assert_eq!(cache.get_before(key(old), hash), Some(Ids::one(old)));
+        assert_eq!(cache.get(key(old), hash), Some(Ids::one(old)));
+        assert_eq!(cache.get_long(&long(old), long_hash), None);
+        assert_eq!(cache.get_long_before(&long(old), long_hash), Some(Ids::one(old)));
+        assert_eq!(cache.get_long(&long(old), long_hash), Some(Ids::one(old)));
+    }
+
+    #[test]
+    fn a_line_is_a_cache_line() {
+        assert_eq!((size_of::<Pair>(), size_of::<Single>()), (64, 64));
     }
 }

@@ -4,7 +4,9 @@
 pub const MAX_KEY_BYTES: usize = 15;
 
 /// Up to 15 bytes, zero-padded, and the length in the last byte. Equal keys mean equal bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The default is the key of no bytes, which no pre-token has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Key {
     low: u64,
@@ -16,38 +18,35 @@ impl Key {
     pub const EMPTY: Key = Key { low: 0, high: 0xff << 56 };
 
     /// The key of `piece`, or None if it is longer than [`MAX_KEY_BYTES`].
-    #[must_use]
-    pub fn new(piece: &[u8]) -> Option<Key> {
-        Key::load(piece, 0, piece.len())
-    }
-
-    /// The key of `text[start..end]`, or None if that is longer than [`MAX_KEY_BYTES`].
     #[inline(always)]
     #[must_use]
-    pub fn load(text: &[u8], start: usize, end: usize) -> Option<Key> {
-        let len = end - start;
-        if len > MAX_KEY_BYTES {
-            return None;
-        }
+    pub fn new(piece: &[u8]) -> Option<Key> {
+        (piece.len() <= MAX_KEY_BYTES).then(|| Key::load(piece, 0, piece.len()))
+    }
+
+    /// The key of the `len` bytes at `text[start..]`: at most [`MAX_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn load(text: &[u8], start: usize, len: usize) -> Key {
         let mut padded = [0u8; 16];
         let bytes = match text[start..].first_chunk::<16>() {
             // Sixteen bytes are there: one load, then mask what is behind the pre-token.
             Some(bytes) => bytes,
             None => {
-                padded[..len].copy_from_slice(&text[start..end]);
+                padded[..len].copy_from_slice(&text[start..start + len]);
                 &padded
             }
         };
         let [low, high] = split(u128::from_le_bytes(*bytes));
         let [low_mask, high_mask] = MASKS[len];
-        Some(Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 })
+        Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 }
     }
 
-    /// The two words of the key; the second is zero for no pre-token.
+    /// Whether the keys are equal; unlike `==`, without a branch.
     #[inline(always)]
     #[must_use]
-    pub fn words(self) -> (u64, u64) {
-        (self.low, self.high)
+    pub fn is(self, other: Key) -> bool {
+        (self.low ^ other.low) | (self.high ^ other.high) == 0
     }
 
     /// A 64-bit hash of the key.
@@ -55,6 +54,58 @@ impl Key {
     #[must_use]
     pub fn hash(self) -> u64 {
         fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93).wrapping_mul(0xa076_1d64_78bd_642f)
+    }
+}
+
+impl std::hash::Hash for Key {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(Key::hash(*self));
+    }
+}
+
+/// Longest pre-token that fits in a [`LongKey`], in bytes.
+pub const MAX_LONG_KEY_BYTES: usize = 31;
+
+/// Up to 31 bytes, zero-padded, and the length in the last byte. Equal keys mean equal bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LongKey([u64; 4]);
+
+impl LongKey {
+    /// The key of `piece`, or None if it is longer than [`MAX_LONG_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn new(piece: &[u8]) -> Option<LongKey> {
+        (piece.len() <= MAX_LONG_KEY_BYTES).then(|| LongKey::load(piece, 0, piece.len()))
+    }
+
+    /// The key of the `len` bytes at `text[start..]`: at most [`MAX_LONG_KEY_BYTES`].
+    #[inline(always)]
+    #[must_use]
+    pub fn load(text: &[u8], start: usize, len: usize) -> LongKey {
+        let piece = &text[start..start + len];
+        let mut words = [0; 4];
+        if let (Some(head), Some(tail)) = (piece.first_chunk::<16>(), piece.last_chunk::<16>()) {
+            // Two loads that overlap; the second is moved to its place, which pushes out what the first one has.
+            [words[0], words[1]] = split(u128::from_le_bytes(*head));
+            [words[2], words[3]] = split(u128::from_le_bytes(*tail) >> (8 * (31 - len)) >> 8);
+        } else {
+            let mut padded = [0; 16];
+            padded[..len].copy_from_slice(piece);
+            [words[0], words[1]] = split(u128::from_le_bytes(padded));
+        }
+        words[3] |= (len as u64) << 56;
+        LongKey(words)
+    }
+
+    /// A 64-bit hash of the key.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let [a, b, c, d] = self.0;
+        let mixed = fold(a ^ 0x9e37_79b9_7f4a_7c15, b ^ 0xd6e8_feb8_6659_fd93)
+            ^ fold(c ^ 0xa076_1d64_78bd_642f, d ^ 0xe703_7ed1_a0b4_28db);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -82,4 +133,22 @@ fn split(value: u128) -> [u64; 2] {
 pub fn fold(a: u64, b: u64) -> u64 {
     let [low, high] = split(u128::from(a) * u128::from(b));
     low ^ high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_is_the_padded_bytes_and_the_length() {
+        let text: Vec<u8> = (1..=40).collect();
+        for len in 0..=MAX_LONG_KEY_BYTES {
+            let mut padded = [0; 32];
+            padded[..len].copy_from_slice(&text[..len]);
+            padded[31] = u8::try_from(len).unwrap();
+            let LongKey(words) = LongKey::new(&text[..len]).unwrap();
+            assert_eq!(words.map(u64::to_le_bytes).concat(), padded, "{len}");
+        }
+        assert_eq!(LongKey::new(&text[..32]), None);
+    }
 }

@@ -11,7 +11,7 @@
 pub mod cache;
 mod key;
 
-pub use key::{Key, MAX_KEY_BYTES};
+pub use key::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 
 use crate::num::{fast_range, to_u32};
 use crate::table::{Plain, Table};
@@ -96,7 +96,7 @@ impl WordTable {
     #[inline(always)]
     #[must_use]
     pub fn find(&self, vocab: &Vocab, text: &[u8], start: usize, end: usize) -> Option<u32> {
-        match Key::load(text, start, end) {
+        match Key::new(&text[start..end]) {
             Some(key) => self.find_key(key, key.hash()),
             None => self.find_long(vocab, &text[start..end]),
         }
@@ -106,6 +106,12 @@ impl WordTable {
     #[must_use]
     pub fn find_long(&self, vocab: &Vocab, piece: &[u8]) -> Option<u32> {
         self.long.find(vocab, piece)
+    }
+
+    /// Asks the processor to bring the line of a key near.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        crate::simd::prefetch(&self.lines[fast_range(hash, self.lines.len())]);
     }
 
     /// The id of the token with this key; `hash` is [`Key::hash`].

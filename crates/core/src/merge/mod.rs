@@ -145,8 +145,13 @@ pub(crate) struct Stretches {
 impl Scratch {
     /// One id, as if a merge had given it.
     pub(crate) fn one(&mut self, id: u32) -> &[u32] {
+        self.some(&[id])
+    }
+
+    /// Some ids, as if a merge had given them.
+    pub(crate) fn some(&mut self, ids: &[u32]) -> &[u32] {
         self.tokens.clear();
-        self.tokens.push(id);
+        self.tokens.extend_from_slice(ids);
         &self.tokens
     }
 

@@ -23,22 +23,28 @@ pub use kimi::KIMI_PATTERN;
 
 use crate::error::Error;
 use crate::simd::Level;
+use crate::unicode::decode_at;
 
 /// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
-pub const BATCH: usize = 256;
+pub const BATCH: usize = 128;
+/// Slots behind a batch, so that bit maps are written out eight bits at a time.
+const SPARE: usize = 16;
 
-/// A run of pre-tokens as byte ranges of one text.
+/// Added to the start of a range for its end if the range is no range but a token id; no text is so long.
+const IS_ID: u32 = 1 << 31;
+
+/// A run of pre-tokens as byte ranges of one text, and of token ids between them.
 #[derive(Debug)]
 pub struct Batch {
     /// `(start, end)` in bytes; the first `len` are valid.
-    ranges: [(u32, u32); BATCH],
+    ranges: [(u32, u32); BATCH + SPARE],
     /// Number of valid ranges.
     len: usize,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { ranges: [(0, 0); BATCH], len: 0 }
+        Batch { ranges: [(0, 0); BATCH + SPARE], len: 0 }
     }
 }
 
@@ -50,14 +56,83 @@ impl Batch {
         &self.ranges[..self.len]
     }
 
+    /// Forgets all.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a token id, which is no text any more. Room for one is needed, see [`Batch::is_full`].
+    #[inline]
+    pub fn push_id(&mut self, id: u32) {
+        self.ranges[self.len] = (id, id + IS_ID);
+        self.len += 1;
+    }
+
+    /// The token id, if this range of a batch stands for one.
+    #[inline(always)]
+    #[must_use]
+    pub fn id_of((from, to): (u32, u32)) -> Option<u32> {
+        (to.wrapping_sub(from) == IS_ID).then_some(from)
+    }
+
     #[inline(always)]
     fn push(&mut self, start: usize, end: usize) {
         self.ranges[self.len] = (crate::num::to_u32(start), crate::num::to_u32(end));
         self.len += 1;
     }
 
+    /// Notes where the next pre-token starts, for [`Batch::cut`].
     #[inline(always)]
-    fn is_full(&self) -> bool {
+    fn start(&mut self, at: usize) {
+        self.ranges[self.len].0 = crate::num::to_u32(at);
+    }
+
+    /// Where the next pre-token starts, after [`Batch::start`] and [`Batch::cut`].
+    #[inline(always)]
+    fn pending(&self) -> usize {
+        crate::num::ix(self.ranges[self.len].0)
+    }
+
+    /// Ends a pre-token, and starts the next, at `base` plus each bit of `bits`; false if the batch is full before the
+    /// last of them.
+    #[inline(always)]
+    fn cut(&mut self, base: usize, mut bits: u64) -> bool {
+        let base = crate::num::to_u32(base);
+        let count = crate::num::ix(bits.count_ones());
+        let fits = self.len + count <= BATCH;
+        let mut at = self.len;
+        if fits {
+            self.len += count;
+            while bits != 0 {
+                // Eight at a time, needed or not: cheaper than a loop of unknown length. What is too much is
+                // overwritten by the next; the start of the pending one is not.
+                let slots = self.ranges[at..].first_chunk_mut::<9>().expect("spare slots");
+                for i in 0..8 {
+                    let end = base.wrapping_add(bits.trailing_zeros());
+                    bits &= bits.wrapping_sub(1);
+                    slots[i].1 = end;
+                    slots[i + 1].0 = end;
+                }
+                at += 8;
+            }
+        } else {
+            while at < BATCH {
+                let end = base + bits.trailing_zeros();
+                bits &= bits - 1;
+                self.ranges[at].1 = end;
+                self.ranges[at + 1].0 = end;
+                at += 1;
+            }
+            self.len = BATCH;
+        }
+        fits
+    }
+
+    /// Whether there is no room for another.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.len == BATCH
     }
 }
@@ -108,6 +183,12 @@ impl Pattern {
     #[inline]
     pub fn fill(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         batch.len = 0;
+        self.append(text, at, batch)
+    }
+
+    /// As [`Pattern::fill`], behind what is in `batch`.
+    #[inline]
+    pub(crate) fn append(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         match self {
             Pattern::Kimi => Ok(kimi::fill(crate::simd::level(), text, at, batch)),
             #[cfg(feature = "general-pattern")]
@@ -128,14 +209,39 @@ impl Pattern {
         }
     }
 
+    /// Whether a split may depend on what stands before its start, so that a stretch must be given alone.
+    #[inline]
+    #[must_use]
+    pub fn looks_behind(&self) -> bool {
+        match self {
+            Pattern::Kimi => false,
+            #[cfg(feature = "general-pattern")]
+            Pattern::General(_) => true,
+        }
+    }
+
     /// True where a pre-token ends at `at` whatever else the text holds (contract 3).
     ///
     /// False is always a correct answer.
     #[inline]
     #[must_use]
     pub fn is_hard_boundary(&self, text: &[u8], at: usize) -> bool {
+        let is_start = |at: usize| text[at] & 0xc0 != 0x80;
+        if at == 0 || at >= text.len() || !is_start(at) {
+            return false;
+        }
+        let before = (0..at).rev().find(|&at| is_start(at)).unwrap_or(0);
+        self.parts(decode_at(text, before).0, decode_at(text, at).0)
+    }
+
+    /// Whether a pre-token ends between two characters wherever they stand side by side (contract 3).
+    ///
+    /// False is always a correct answer.
+    #[inline]
+    #[must_use]
+    pub fn parts(&self, before: u32, here: u32) -> bool {
         match self {
-            Pattern::Kimi => kimi::is_hard_boundary(text, at),
+            Pattern::Kimi => kimi::is_hard_boundary(before, here),
             #[cfg(feature = "general-pattern")]
             Pattern::General(_) => false,
         }

@@ -14,16 +14,21 @@ pub use scalar::Scalar;
 #[cfg(target_arch = "x86_64")]
 pub use x86::Avx2;
 
-/// Classes of 64 bytes, one bit a byte. ASCII only: of a byte from 0x80 on, `non_ascii` alone is set.
+/// Bytes of a window: 64 that are classified, and what the last character among them may need beyond.
+pub const WINDOW: usize = 67;
+
+/// Classes of 64 bytes, one bit a byte. All bytes of a character have its bits: "the character before" is one shift
+/// away, as in ASCII. [`Classify::ascii`] sets the planes up to `non_ascii`; of a byte from 0x80 on, that plane alone.
+/// [`Classify::characters`] adds the characters from U+0080 on, to the planes of their class in [`crate::unicode`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Planes {
-    /// `a` to `z`.
+    /// `a` to `z`; `LOWER`.
     pub lower: u64,
-    /// `A` to `Z`.
+    /// `A` to `Z`; `UPPER`.
     pub upper: u64,
-    /// `0` to `9`.
-    pub digit: u64,
-    /// U+0020, tab, vertical tab, form feed: white space but for newlines.
+    /// `0` to `9`; `NUMBER` and `HAN_NUMBER`.
+    pub number: u64,
+    /// U+0020, tab, vertical tab, form feed; `SPACE`.
     pub space: u64,
     /// U+0020.
     pub blank: u64,
@@ -33,12 +38,28 @@ pub struct Planes {
     pub quote: u64,
     /// Bytes from 0x80 on.
     pub non_ascii: u64,
+    /// Bytes that are not the first of their character.
+    pub tail: u64,
+    /// `CASELESS` and `MARK`.
+    pub shared: u64,
+    /// `MARK`.
+    pub mark: u64,
+    /// `HAN_LETTER`, `HAN_NUMBER` and `HAN_OTHER`.
+    pub han: u64,
+    /// `HAN_OTHER`.
+    pub han_other: u64,
 }
 
 /// A way to classify bytes.
 pub trait Classify: Copy {
-    /// The planes of 64 bytes.
-    fn planes(self, bytes: &[u8; 64]) -> Planes;
+    /// The planes of the ASCII characters among 64 bytes.
+    fn ascii(self, bytes: &[u8; 64]) -> Planes;
+
+    /// Adds the characters from U+0080 on in the first 64 bytes of `window`, which are UTF-8.
+    ///
+    /// `before` is what this returned for the 64 bytes before: the class of a character that began there. The result is
+    /// the class of the last of the 64 bytes if that is not ASCII, else [`crate::unicode::OTHER`].
+    fn characters(self, window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8;
 }
 
 /// Work that is compiled once for each form. Implementors mark `run` and what it calls `#[inline(always)]`: what is not
@@ -99,6 +120,15 @@ impl Level {
             _ => task.run(),
         }
     }
+}
+
+/// Asks the processor to bring a value near, where it knows how to be asked. Nothing else happens.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(value);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
 }
 
 /// The form in use, chosen at the first call: what `KIZAMI_CPU` names if this processor can run it, else the fastest.

@@ -56,18 +56,33 @@ pub const CLASS_NAMES: [&str; 11] = [
 /// The class of a code point; [`OTHER`] for surrogates and above U+10FFFF.
 #[inline(always)]
 #[must_use]
-pub fn class_of(code_point: u32) -> u8 {
-    match tables::BLOCK_OF.get(ix(code_point >> 8)) {
-        Some(&block) => tables::BLOCKS[usize::from(block)][ix(code_point & 0xff)],
-        None => OTHER,
+pub const fn class_of(code_point: u32) -> u8 {
+    let block = (code_point >> 8) as usize;
+    if block >= tables::BLOCK_OF.len() {
+        return OTHER;
     }
+    tables::BLOCKS[tables::BLOCK_OF[block] as usize][(code_point & 0xff) as usize]
+}
+
+/// Code points of a page: those whose UTF-8 differs in the last byte only.
+pub const PAGE: usize = 64;
+
+/// The classes of a page: of the code points from `64 * number` on. [`OTHER`] above U+10FFFF.
+#[inline(always)]
+#[must_use]
+pub fn page(number: u32) -> &'static [u8; PAGE] {
+    let Some(&block) = tables::BLOCK_OF.get(ix(number >> 2)) else {
+        return &[OTHER; PAGE];
+    };
+    let (pages, _) = tables::BLOCKS[usize::from(block)].as_chunks();
+    &pages[ix(number & 3)]
 }
 
 /// The class of an ASCII byte; bytes from 0x80 give the class of the Latin-1 code point.
 #[inline(always)]
 #[must_use]
-pub fn class_of_byte(byte: u8) -> u8 {
-    tables::BLOCKS[0][usize::from(byte)]
+pub const fn class_of_byte(byte: u8) -> u8 {
+    tables::BLOCKS[0][byte as usize]
 }
 
 /// Decodes the character that starts at `at`: code point and length in bytes.

@@ -1,0 +1,353 @@
+//! Text to ids, pre-token by pre-token: the loop that all time is spent in.
+//!
+//! Pre-tokens come in batches, and a batch goes through four passes: make keys and ask for the cache lines in which they
+//! fall; compare; solve what was not there; emit in order. So the far reads of a batch overlap instead of each being
+//! waited for, and the passes that see every pre-token have next to no branches.
+
+use crate::error::Error;
+use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
+use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
+use crate::merge::{Scratch, Stretches};
+use crate::num::{ix, to_u32};
+use crate::pretoken::{BATCH, Batch, Pattern};
+use crate::simd::{self, Level, Task};
+use crate::tables::Tables;
+use crate::text::Text;
+use crate::worker::{Output, Worker};
+
+/// A batch between the passes, by pre-token.
+#[derive(Debug)]
+pub(crate) struct Probes {
+    /// [`Key::EMPTY`], which is in no line, if the pre-token is too long.
+    keys: [Key; BATCH],
+    /// Of the key, or of the long key if the pre-token is too long for a key; 0 if for both.
+    hashes: [u64; BATCH],
+    answers: [Ids<LONG_IDS>; BATCH],
+    /// Pre-tokens without an answer.
+    misses: [u32; BATCH],
+    missing: usize,
+    /// Ids of pre-tokens that have too many for an answer.
+    spilled: Vec<u32>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Probes {
+            keys: [Key::EMPTY; BATCH],
+            hashes: [0; BATCH],
+            answers: [Ids::default(); BATCH],
+            misses: [0; BATCH],
+            missing: 0,
+            spilled: Vec::new(),
+        }
+    }
+}
+
+/// What encodes one text after the other. Short ones share a batch, if they lie side by side in memory.
+pub(crate) struct Encoder<'a> {
+    tables: &'a Tables,
+    pattern: &'a Pattern,
+    level: Level,
+    /// Where the texts of the batch lie.
+    base: &'a [u8],
+    worker: &'a mut Worker,
+}
+
+impl<'a> Encoder<'a> {
+    pub fn new(tables: &'a Tables, pattern: &'a Pattern, worker: &'a mut Worker) -> Self {
+        worker.batch.clear();
+        Encoder { tables, pattern, level: simd::level(), base: &[], worker }
+    }
+
+    /// Adds the ids of `base[from..to]`, which is a stretch on its own or begins at a pre-token start.
+    pub fn text(&mut self, base: &'a [u8], from: usize, to: usize) -> Result<(), Error> {
+        // Scanners look no further back than their start; another pattern may, so it gets the stretch alone.
+        let (base, from, to) =
+            if self.pattern.looks_behind() { (&base[from..to], 0, to - from) } else { (base, from, to) };
+        if !std::ptr::eq(self.base, base) {
+            self.flush()?;
+            self.base = base;
+        }
+        let mut at = from;
+        loop {
+            at = self.pattern.append(&base[..to], at, &mut self.worker.batch)?;
+            if at == to {
+                return Ok(());
+            }
+            self.flush()?;
+        }
+    }
+
+    /// The same for a whole text that is not UTF-8 yet.
+    pub fn wide(&mut self, text: Text<'_>) -> Result<(), Error> {
+        self.flush()?;
+        let mut utf8 = std::mem::take(&mut self.worker.utf8);
+        utf8.clear();
+        text.append_utf8(&mut utf8)?;
+        let mut encoder = Encoder::new(self.tables, self.pattern, self.worker);
+        encoder.text(&utf8, 0, utf8.len())?;
+        encoder.flush()?;
+        self.worker.utf8 = utf8;
+        Ok(())
+    }
+
+    /// Adds an id.
+    pub fn id(&mut self, id: u32) -> Result<(), Error> {
+        if self.worker.batch.is_full() {
+            self.flush()?;
+        }
+        self.worker.batch.push_id(id);
+        Ok(())
+    }
+
+    /// Puts all ids so far into the output; returns how many it holds.
+    pub fn flush(&mut self) -> Result<usize, Error> {
+        let Worker { batch, probes, scratch, cache, out, .. } = &mut *self.worker;
+        let ranges = batch.ranges();
+        if !ranges.is_empty() {
+            self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words });
+            solve(self.tables, self.base, ranges, probes, cache, scratch);
+            self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
+            batch.clear();
+        }
+        Ok(out.len())
+    }
+
+    /// Forgets the output.
+    pub fn clear(&mut self) {
+        self.worker.out.clear();
+    }
+}
+
+/// The first two passes.
+struct Look<'a> {
+    text: &'a [u8],
+    ranges: &'a [(u32, u32)],
+    probes: &'a mut Probes,
+    cache: &'a Cache,
+    words: &'a WordTable,
+}
+
+impl Task for Look<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Look { text, ranges, probes, cache, words } = self;
+        let Probes { keys, hashes, answers, misses, missing, .. } = probes;
+        // Slices of one length: no index below is checked.
+        let n = ranges.len();
+        let (keys, hashes) = (&mut keys[..n], &mut hashes[..n]);
+        let answers = &mut answers[..n];
+        let near = cache.near();
+        for i in 0..n {
+            (keys[i], hashes[i]) = look_ahead(text, ranges[i], near);
+        }
+        let mut count = 0;
+        for i in 0..n {
+            let (ids, found) = near.look(keys[i], hashes[i]);
+            answers[i].set(ids);
+            if !found {
+                // Asked for now, needed when the rest has been compared.
+                words.prefetch(hashes[i]);
+                misses[count] = to_u32(i);
+                count += 1;
+            }
+        }
+        *missing = count;
+    }
+}
+
+/// The key of a pre-token, and the hash of its key or long key; the line is asked for.
+#[inline(always)]
+fn look_ahead(text: &[u8], (from, to): (u32, u32), near: Near<'_>) -> (Key, u64) {
+    let len = ix(to.wrapping_sub(from));
+    if len <= MAX_KEY_BYTES {
+        let key = Key::load(text, ix(from), len);
+        let hash = key.hash();
+        near.prefetch(hash);
+        return (key, hash);
+    }
+    if len > MAX_LONG_KEY_BYTES {
+        // A very long pre-token, or an id.
+        return (Key::EMPTY, 0);
+    }
+    let hash = LongKey::load(text, ix(from), len).hash();
+    near.prefetch_long(hash);
+    (Key::EMPTY, hash)
+}
+
+/// The third pass: answers for what the second one did not find.
+#[inline]
+fn solve(
+    tables: &Tables,
+    text: &[u8],
+    ranges: &[(u32, u32)],
+    probes: &mut Probes,
+    cache: &mut Cache,
+    scratch: &mut Scratch,
+) {
+    let Probes { keys, hashes, answers, misses, missing, spilled } = probes;
+    spilled.clear();
+    let mut unknown = 0;
+    for at in 0..*missing {
+        let miss = misses[at];
+        let (from, to) = ranges[ix(miss)];
+        if let Some(id) = Batch::id_of((from, to)) {
+            answers[ix(miss)] = Ids::one(id);
+            continue;
+        }
+        let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
+        if let Some(key) = LongKey::new(piece) {
+            if piece.len() <= MAX_KEY_BYTES {
+                cache.near().prefetch_long(key.hash());
+            } else if let Some(ids) = cache.get_long(&key, hash) {
+                answers[ix(miss)] = ids;
+                continue;
+            }
+        }
+        misses[unknown] = miss;
+        unknown += 1;
+    }
+    for &miss in &misses[..unknown] {
+        let (from, to) = ranges[ix(miss)];
+        let (piece, key, hash) = (&text[ix(from)..ix(to)], keys[ix(miss)], hashes[ix(miss)]);
+        let ids = if piece.len() <= MAX_KEY_BYTES {
+            // An equal pre-token of this batch may have put it there.
+            if let Some(ids) = cache.get(key, hash) {
+                answers[ix(miss)] = ids.widen();
+                continue;
+            }
+            encode_short(tables, piece, key, hash, cache, scratch)
+        } else {
+            encode_long(tables, piece, hash, cache, scratch)
+        };
+        match Ids::pack(ids) {
+            Some(ids) => answers[ix(miss)] = ids,
+            None => {
+                answers[ix(miss)] = Ids::spilled(spilled.len(), ids.len());
+                spilled.extend_from_slice(ids);
+            }
+        }
+    }
+}
+
+/// The last pass: all answers, in order.
+struct Emit<'a> {
+    answers: &'a [Ids<LONG_IDS>],
+    spilled: &'a [u32],
+    out: &'a mut Output,
+}
+
+impl Task for Emit<'_> {
+    type Output = Result<(), Error>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), Error> {
+        self.out.emit(self.answers, self.spilled)
+    }
+}
+
+/// The ids of a pre-token that has a short key and is not in its line of the cache; puts them there.
+#[inline(never)]
+pub(crate) fn encode_short<'a>(
+    tables: &Tables,
+    piece: &[u8],
+    key: Key,
+    hash: u64,
+    cache: &mut Cache,
+    scratch: &'a mut Scratch,
+) -> &'a [u32] {
+    if let Some(ids) = cache.get_before(key, hash) {
+        return scratch.some(&ids.places()[..ids.count()]);
+    }
+    // Those of many ids are under the long key.
+    let long_key = LongKey::load(piece, 0, piece.len());
+    let long_hash = long_key.hash();
+    if let Some(ids) = cache.get_long(&long_key, long_hash).or_else(|| cache.get_long_before(&long_key, long_hash)) {
+        return scratch.some(&ids.places()[..ids.count()]);
+    }
+    if let Some(id) = tables.words.find_key(key, hash) {
+        cache.put(key, hash, Ids::one(id));
+        return scratch.one(id);
+    }
+    let ids = merge_in_stretches(tables, piece, cache, scratch);
+    if let Some(ids) = Ids::pack(ids) {
+        cache.put(key, hash, ids);
+    } else if let Some(ids) = Ids::pack(ids) {
+        cache.put_long(&long_key, long_hash, ids);
+    }
+    ids
+}
+
+/// The ids of a pre-token that is too long for a short key; `hash` is that of its long key, if it has one.
+#[inline(never)]
+fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    let key = LongKey::new(piece);
+    let known = key.and_then(|key| cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash)));
+    if let Some(ids) = known {
+        return scratch.some(&ids.places()[..ids.count()]);
+    }
+    let ids = match tables.words.find_long(&tables.vocab, piece) {
+        Some(id) => scratch.one(id),
+        None => merge_in_stretches(tables, piece, cache, scratch),
+    };
+    if let (Some(key), Some(ids)) = (key, Ids::pack(ids)) {
+        cache.put_long(&key, hash, ids);
+    }
+    ids
+}
+
+/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border. (A stretch of its own is
+/// one stretch, so this and [`encode_short`] call each other once at most.)
+fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    let merges = &tables.merges;
+    if piece.is_ascii() {
+        merges.merge(piece, scratch);
+        return &scratch.tokens;
+    }
+    let mut buffers = std::mem::take(&mut scratch.stretches);
+    let Stretches { ends, padded, ids } = &mut buffers;
+    let ends = merges.borders.stretches(piece, ends);
+    if ends.len() == 1 {
+        scratch.stretches = buffers;
+        merges.merge(piece, scratch);
+        return &scratch.tokens;
+    }
+    // A copy with room behind it: a key is loaded with sixteen bytes at once.
+    padded.clear();
+    padded.extend_from_slice(piece);
+    padded.resize(piece.len() + 16, 0);
+    ids.clear();
+    let mut start = 0;
+    for end in ends.iter().map(|&end| ix(end)) {
+        let stretch = &piece[start..end];
+        // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
+        // pre-token and a stretch of the same bytes may have other ids, and share no entry.
+        match Some(end - start).filter(|&len| len <= MAX_KEY_BYTES && merges.greedy()) {
+            Some(len) => {
+                let key = Key::load(padded, start, len);
+                let hash = key.hash();
+                match cache.get(key, hash) {
+                    Some(known) => {
+                        // All places at once, then back to how many there are: cheaper than a copy of unknown length.
+                        let len = ids.len() + known.count();
+                        ids.extend_from_slice(&known.places());
+                        ids.truncate(len);
+                    }
+                    None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
+                }
+            }
+            None => {
+                merges.merge(stretch, scratch);
+                ids.extend_from_slice(&scratch.tokens);
+            }
+        }
+        start = end;
+    }
+    scratch.stretches = buffers;
+    &scratch.stretches.ids
+}
+
+// A short pre-token has a long key, too.
+const _: () = assert!(MAX_KEY_BYTES < MAX_LONG_KEY_BYTES);

@@ -1,0 +1,237 @@
+//! One request as a list of jobs.
+//!
+//! A job is a stretch of one segment: a control token, or text that is split and merged on its own. Long stretches are
+//! parted where a pre-token ends whatever the context ([`Pattern::is_hard_boundary`]), so the ids do not depend on how
+//! many threads there are.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::parallel;
+use crate::pretoken::Pattern;
+use crate::segment::{MAX_BYTES, Segment};
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+
+/// Bytes of text a job when there is more than one thread; a multiple of what a thread start costs.
+pub(crate) const JOB_BYTES: usize = 64 << 10;
+/// Requests below this many bytes run on the calling thread.
+const PARALLEL_BYTES: usize = 160 << 10;
+/// Segments up to this many bytes are copied side by side, so that they share batches.
+const JOINED_BYTES: usize = 4 << 10;
+/// Units of memory a job of text that is not UTF-8.
+const WIDE_UNITS: usize = 32 << 10;
+/// A stretch is not parted for what it has over this.
+const BOUNDARY_SEARCH: usize = 4 << 10;
+
+/// A stretch to encode on its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// Text, to be split and merged: a range of bytes of memory that may hold other texts, too.
+    Text(&'a [u8], usize, usize),
+    /// The same for text that is not UTF-8 yet.
+    Wide(Text<'a>),
+    /// A control token: id, and the length of its name in bytes.
+    Control(u32, usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job<'a> {
+    /// Index of the segment.
+    pub segment: usize,
+    pub work: Work<'a>,
+}
+
+impl Job<'_> {
+    /// Its length in bytes, about.
+    pub fn len(&self) -> usize {
+        match self.work {
+            Work::Text(_, start, end) => end - start,
+            Work::Wide(text) => text.max_utf8_len(),
+            Work::Control(_, len) => len,
+        }
+    }
+}
+
+/// Where a segment's text is.
+#[derive(Debug)]
+enum Place<'a> {
+    /// In the caller's memory, as UTF-8.
+    Borrowed(&'a [u8]),
+    /// A range of the arena.
+    Arena(usize, usize),
+    /// In the caller's memory, not as UTF-8: long, and no names in it count. Its jobs make their own UTF-8, side by
+    /// side, in memory that is near.
+    Wide(Text<'a>),
+}
+
+/// A segment made ready.
+#[derive(Debug)]
+struct Ready<'a> {
+    place: Place<'a>,
+    /// Its part of all cuts.
+    cuts: Range<usize>,
+}
+
+/// A request made ready: the place and the cuts of each segment.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    segments: &'a [Segment<'a>],
+    ready: Vec<Ready<'a>>,
+    /// Of all segments: where to cut, as offsets into the segment (bytes of UTF-8; units of memory if wide).
+    cuts: Vec<usize>,
+    arena: Vec<u8>,
+    bytes: usize,
+}
+
+impl<'a> Request<'a> {
+    /// # Errors
+    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`].
+    pub fn new(segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
+        let mut request = Request {
+            segments,
+            ready: Vec::with_capacity(segments.len()),
+            cuts: Vec::new(),
+            arena: Vec::new(),
+            bytes: 0,
+        };
+        for (index, segment) in segments.iter().enumerate() {
+            let bound = segment.text.max_utf8_len();
+            if bound > MAX_BYTES {
+                return Err(Error::TooLong { segment: index, bytes: bound });
+            }
+            let first = request.cuts.len();
+            let place = request.place(segment, legacy_chunks)?;
+            request.bytes += match place {
+                Place::Borrowed(bytes) => bytes.len(),
+                Place::Arena(from, to) => to - from,
+                Place::Wide(text) => text.max_utf8_len(),
+            };
+            request.ready.push(Ready { place, cuts: first..request.cuts.len() });
+        }
+        Ok(request)
+    }
+
+    /// Places one segment, and adds its cuts.
+    fn place(&mut self, segment: &Segment<'a>, legacy_chunks: bool) -> Result<Place<'a>, Error> {
+        let text = segment.text;
+        let arena = &mut self.arena;
+        let start = arena.len();
+        if text.len() <= JOINED_BYTES {
+            // Too short for a cut.
+            text.append_utf8(arena)?;
+            return Ok(Place::Arena(start, arena.len()));
+        }
+        let cuts = if legacy_chunks { text.cuts() } else { Vec::new() };
+        if let Some(bytes) = text.as_utf8() {
+            self.cuts.extend(cuts);
+            return Ok(Place::Borrowed(bytes));
+        }
+        if !segment.allow_special {
+            self.cuts.extend(cuts);
+            return Ok(Place::Wide(text));
+        }
+        // Piece by piece, so that a cut parts a surrogate pair.
+        let mut from = 0;
+        for to in cuts {
+            text.slice(from, to).append_utf8(arena)?;
+            self.cuts.push(arena.len() - start);
+            from = to;
+        }
+        text.slice(from, text.len()).append_utf8(arena)?;
+        Ok(Place::Arena(start, arena.len()))
+    }
+
+    /// An upper bound of the bytes of UTF-8 of all segments.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Number of segments.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Threads that are worth starting.
+    pub fn threads(&self) -> usize {
+        if self.bytes < PARALLEL_BYTES {
+            return 1;
+        }
+        parallel::num_threads().min(self.bytes / JOB_BYTES)
+    }
+
+    /// Calls `each` for every job in order. Long text is parted if `part`.
+    pub fn for_each_job(
+        &'a self,
+        tokenizer: &Tokenizer,
+        part: bool,
+        mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let pattern = &tokenizer.pattern;
+        for (segment, (given, ready)) in self.segments.iter().zip(&self.ready).enumerate() {
+            let mut job = |work| each(Job { segment, work });
+            let cuts = self.cuts[ready.cuts.clone()].iter().copied();
+            let (base, first, last) = match ready.place {
+                Place::Borrowed(bytes) => (bytes, 0, bytes.len()),
+                Place::Arena(from, to) if self.arena.len() <= MAX_BYTES => (&self.arena[..], from, to),
+                // Offsets have 31 bits.
+                Place::Arena(from, to) => (&self.arena[from..to], 0, to - from),
+                Place::Wide(text) => {
+                    let mut start = 0;
+                    for end in cuts.chain([text.len()]) {
+                        wide_jobs(pattern, text.slice(start, end), &mut job)?;
+                        start = end;
+                    }
+                    continue;
+                }
+            };
+            let mut start = first;
+            for end in cuts.map(|cut| first + cut).chain([last]) {
+                let mut at = start;
+                let find = |at| if given.allow_special { tokenizer.controls.find(base, at, end) } else { None };
+                while let Some((from, to, id)) = find(at) {
+                    text_jobs(pattern, base, at, from, part, &mut job)?;
+                    job(Work::Control(id, to - from))?;
+                    at = to;
+                }
+                text_jobs(pattern, base, at, end, part, &mut job)?;
+                start = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parts `start..end` into jobs at hard boundaries, or not at all.
+fn text_jobs<'a>(
+    pattern: &Pattern,
+    base: &'a [u8],
+    mut start: usize,
+    end: usize,
+    part: bool,
+    job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let stretch = &base[..end];
+    while part && end - start > JOB_BYTES + BOUNDARY_SEARCH {
+        let Some(at) = (start + JOB_BYTES..end).find(|&at| pattern.is_hard_boundary(stretch, at)) else { break };
+        job(Work::Text(base, start, at))?;
+        start = at;
+    }
+    if start < end { job(Work::Text(base, start, end)) } else { Ok(()) }
+}
+
+/// Parts a text that is not UTF-8 into jobs at hard boundaries.
+fn wide_jobs<'a>(
+    pattern: &Pattern,
+    text: Text<'a>,
+    job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut start = 0;
+    while text.len() - start > WIDE_UNITS + BOUNDARY_SEARCH {
+        let mut places = start + WIDE_UNITS..text.len();
+        let Some(at) = places.find(|&at| pattern.parts(text.unit(at - 1), text.unit(at))) else { break };
+        job(Work::Wide(text.slice(start, at)))?;
+        start = at;
+    }
+    if start < text.len() { job(Work::Wide(text.slice(start, text.len()))) } else { Ok(()) }
+}
