@@ -34,6 +34,7 @@
 pub mod border;
 pub mod greedy;
 pub mod heap;
+pub mod known;
 pub mod long;
 pub mod pairs;
 pub mod scan;
@@ -140,6 +141,8 @@ pub(crate) struct Stretches {
     pub padded: Vec<u8>,
     /// Its ids.
     pub ids: Vec<u32>,
+    /// Short stretches of earlier ones; made when the first is met.
+    pub known: Option<known::Known>,
 }
 
 impl Scratch {
