@@ -9,25 +9,30 @@
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
 //!
 //! # Size
-//! A table begins small, so that a first prompt touches little fresh memory. When as many entries were put as it has
-//! lines, a large one takes its place, empty. The small one is asked for what the large one has not, until that has
-//! taken in [`HANDOVER`] entries.
+//! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, a large one
+//! takes its place, empty. The small one is asked for what the large one has not, until that has taken in [`HANDOVER`]
+//! entries.
+
+use std::marker::PhantomData;
+use std::ops::Range;
 
 use super::key::{Key, LongKey};
 use crate::num::{high_bits, ix, to_u32};
 use crate::simd;
-use crate::table::{Plain, zeroed};
+use crate::table::{Plain, Zeros};
 
 /// Most ids of an entry under a [`Key`].
 pub const SHORT_IDS: usize = 4;
 /// Most ids of an entry under a [`LongKey`].
 pub const LONG_IDS: usize = 8;
-/// Lines of a small table, as a power of two: 256 KB.
-const SMALL_BITS: u32 = 12;
+/// Lines of a small table, as a power of two: 1 MB.
+const SMALL_BITS: u32 = 14;
 /// Lines of a large table: 4 MB.
 const LARGE_BITS: u32 = 16;
+/// Bytes of a line.
+const LINE: usize = 64;
 /// Entries that a large table takes in before the small one is given up.
-const HANDOVER: usize = 4 << SMALL_BITS;
+const HANDOVER: usize = 2 << SMALL_BITS;
 const COUNT_SHIFT: u32 = 28;
 /// In place of a count.
 const SPILLED: u32 = 15;
@@ -156,42 +161,54 @@ struct Single {
 // SAFETY: repr(C), 32 + 32 = 64 bytes, hence no padding; integers only; align 64 = ALIGN.
 unsafe impl Plain for Single {}
 
-/// A table, and the small one before it.
+/// A table: the large one if there is one, else its part of the memory with which a cache begins.
 #[derive(Debug)]
 struct Lines<L> {
-    lines: Box<[L]>,
-    bits: u32,
-    /// The small table, as long as it is asked.
-    before: Option<Box<[L]>>,
-    /// Entries put into `lines`.
+    /// Where its small table lies in the first memory.
+    small: Range<usize>,
+    large: Option<Zeros>,
+    /// Entries put into the table in use.
     puts: usize,
+    kind: PhantomData<L>,
 }
 
 impl<L: Plain> Lines<L> {
-    fn new() -> Self {
-        Lines { lines: zeroed(1 << SMALL_BITS), bits: SMALL_BITS, before: None, puts: 0 }
+    /// The table whose small form is the `number`th.
+    fn new(number: usize) -> Self {
+        let size = LINE << SMALL_BITS;
+        Lines { small: number * size..(number + 1) * size, large: None, puts: 0, kind: PhantomData }
+    }
+
+    /// The lines in use, and their number as a power of two.
+    #[inline(always)]
+    fn lines<'a>(&'a self, first: &'a Zeros) -> (&'a [L], u32) {
+        match &self.large {
+            Some(large) => (large.view(0..LINE << LARGE_BITS), LARGE_BITS),
+            None => (first.view(self.small.clone()), SMALL_BITS),
+        }
     }
 
     #[inline(always)]
-    fn at(&self, hash: u64) -> usize {
-        high_bits(hash, self.bits)
+    fn lines_mut<'a>(&'a mut self, first: &'a mut Zeros) -> (&'a mut [L], u32) {
+        match &mut self.large {
+            Some(large) => (large.view_mut(0..LINE << LARGE_BITS), LARGE_BITS),
+            None => (first.view_mut(self.small.clone()), SMALL_BITS),
+        }
     }
 
-    #[inline(always)]
-    fn line(&self, hash: u64) -> &L {
-        &self.lines[self.at(hash)]
+    /// The small table, if it is to be asked for what the large one has not.
+    #[inline]
+    fn before<'a>(&self, first: &'a Zeros) -> Option<&'a [L]> {
+        (self.large.is_some() && self.puts < HANDOVER).then(|| first.view(self.small.clone()))
     }
 
     /// Counts an entry, and grows if it is one too many.
+    #[inline]
     fn count_put(&mut self) {
         self.puts += 1;
-        if self.bits == SMALL_BITS {
-            if self.puts > 1 << SMALL_BITS {
-                self.before = Some(std::mem::replace(&mut self.lines, zeroed(1 << LARGE_BITS)));
-                (self.bits, self.puts) = (LARGE_BITS, 0);
-            }
-        } else if self.puts == HANDOVER {
-            self.before = None;
+        if self.puts > 1 << SMALL_BITS && self.large.is_none() {
+            self.large = Some(Zeros::new(LINE << LARGE_BITS));
+            self.puts = 0;
         }
     }
 }
@@ -199,13 +216,15 @@ impl<L: Plain> Lines<L> {
 /// The cache of one worker.
 #[derive(Debug)]
 pub struct Cache {
+    /// Memory of both small tables.
+    first: Zeros,
     pairs: Lines<Pair>,
     singles: Lines<Single>,
 }
 
 impl Default for Cache {
     fn default() -> Self {
-        Cache { pairs: Lines::new(), singles: Lines::new() }
+        Cache { first: Zeros::new(2 * LINE << SMALL_BITS), pairs: Lines::new(0), singles: Lines::new(1) }
     }
 }
 
@@ -259,25 +278,23 @@ impl Cache {
     #[inline(always)]
     #[must_use]
     pub fn near(&self) -> Near<'_> {
-        Near {
-            pairs: &self.pairs.lines,
-            pair_bits: self.pairs.bits,
-            singles: &self.singles.lines,
-            single_bits: self.singles.bits,
-        }
+        let (pairs, pair_bits) = self.pairs.lines(&self.first);
+        let (singles, single_bits) = self.singles.lines(&self.first);
+        Near { pairs, pair_bits, singles, single_bits }
     }
 
     /// The ids of the pre-token with this key; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]
     pub fn get(&self, key: Key, hash: u64) -> Option<Ids<SHORT_IDS>> {
-        self.pairs.line(hash).get(key)
+        let (lines, bits) = self.pairs.lines(&self.first);
+        lines[high_bits(hash, bits)].get(key)
     }
 
     /// As [`Cache::get`], from the small table that was there before; the entry moves to the large one.
     #[inline]
     pub fn get_before(&mut self, key: Key, hash: u64) -> Option<Ids<SHORT_IDS>> {
-        let ids = self.pairs.before.as_ref()?[high_bits(hash, SMALL_BITS)].get(key)?;
+        let ids = self.pairs.before(&self.first)?[high_bits(hash, SMALL_BITS)].get(key)?;
         self.put(key, hash, ids);
         Some(ids)
     }
@@ -286,8 +303,8 @@ impl Cache {
     #[inline]
     pub fn put(&mut self, key: Key, hash: u64, ids: Ids<SHORT_IDS>) {
         self.pairs.count_put();
-        let at = self.pairs.at(hash);
-        let line = &mut self.pairs.lines[at];
+        let (lines, bits) = self.pairs.lines_mut(&mut self.first);
+        let line = &mut lines[high_bits(hash, bits)];
         (line.keys, line.ids) = ([key, line.keys[0]], [ids, line.ids[0]]);
     }
 
@@ -295,22 +312,14 @@ impl Cache {
     #[inline(always)]
     #[must_use]
     pub fn get_long(&self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
-        let at = self.singles.at(hash);
-        let line = &self.singles.lines[at];
-        if line.key == *key {
-            return Some(line.ids);
-        }
-        // The line beside comes with it from memory.
-        let line = &self.singles.lines[at ^ 1];
-        (line.key == *key).then_some(line.ids)
+        let (lines, bits) = self.singles.lines(&self.first);
+        find_long(lines, high_bits(hash, bits), key)
     }
 
     /// As [`Cache::get_long`], from the small table that was there before; the entry moves to the large one.
     #[inline]
     pub fn get_long_before(&mut self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
-        let before = self.singles.before.as_ref()?;
-        let at = high_bits(hash, SMALL_BITS);
-        let ids = [at, at ^ 1].map(|at| &before[at]).iter().find(|line| line.key == *key)?.ids;
+        let ids = find_long(self.singles.before(&self.first)?, high_bits(hash, SMALL_BITS), key)?;
         self.put_long(key, hash, ids);
         Some(ids)
     }
@@ -319,10 +328,18 @@ impl Cache {
     #[inline]
     pub fn put_long(&mut self, key: &LongKey, hash: u64, ids: Ids<LONG_IDS>) {
         self.singles.count_put();
-        let at = self.singles.at(hash);
-        self.singles.lines[at ^ 1] = self.singles.lines[at];
-        self.singles.lines[at] = Single { key: *key, ids };
+        let (lines, bits) = self.singles.lines_mut(&mut self.first);
+        let at = high_bits(hash, bits);
+        lines[at ^ 1] = lines[at];
+        lines[at] = Single { key: *key, ids };
     }
+}
+
+/// The ids of the key in line `at`, or in the line beside, which comes with it from memory.
+#[inline(always)]
+fn find_long(lines: &[Single], at: usize, key: &LongKey) -> Option<Ids<LONG_IDS>> {
+    let line = [&lines[at], &lines[at ^ 1]].into_iter().find(|line| line.key == *key)?;
+    Some(line.ids)
 }
 
 #[cfg(test)]
@@ -361,7 +378,7 @@ mod tests {
             cache.put(key(i), hash, ids(i));
             assert_eq!(cache.get(key(i), hash), Some(ids(i)));
         }
-        assert!(cache.pairs.before.is_none());
+        assert!(cache.pairs.before(&cache.first).is_none());
         let mut found = 0;
         for i in 0..400_000 {
             if let Some(known) = cache.get(key(i), key(i).hash()) {
