@@ -91,3 +91,41 @@ fn unknown_ids_are_named() {
     assert!(tokenizer.decode(&[u32::MAX], true).is_err());
     assert!(tokenizer.token_bytes(u32::MAX).is_none());
 }
+
+#[test]
+fn long_texts_that_are_not_utf8_give_the_ids_of_those_that_are() {
+    let _turn = LIMIT.lock().unwrap();
+    let tokenizer = tokenizer();
+    // Long enough for parts, with every kind of boundary, a cut at 400,000 and long runs.
+    let base = "Ordinary words, 会同有关部门。かなと漢字 và tiếng Việt; слово за словом\n\n  x\t".repeat(9_000);
+    for extra in ["", "\u{1f389}", &"漢".repeat(60_000), &"x".repeat(60_000)] {
+        let text = format!("{base}{extra}{base}");
+        let wide: Vec<u32> = text.chars().map(u32::from).collect();
+        let want = tokenizer.encode(&[Segment { text: Text::Utf8(&text), allow_special: false }], Options::default());
+        let units: Option<Vec<u16>> = wide.iter().map(|&c| u16::try_from(c).ok()).collect();
+        for threads in [1, 3] {
+            parallel::set_num_threads(threads);
+            for allow_special in [false, true] {
+                let of = |text| tokenizer.encode(&[Segment { text, allow_special }], Options::default());
+                assert!(of(Text::Ucs4(&wide)) == want);
+                assert!(units.as_ref().is_none_or(|units| of(Text::Ucs2(units)) == want));
+            }
+        }
+    }
+    parallel::set_num_threads(0);
+}
+
+#[test]
+fn a_cut_parts_a_surrogate_pair_however_long_the_text_is() {
+    let tokenizer = tokenizer();
+    let mut units = vec![0x61u16; kizami_core::cuts::RUN - 1];
+    units.extend([0xd83d, 0xde00]);
+    let parted = format!("{}\u{fffd}", "a".repeat(kizami_core::cuts::RUN - 1));
+    let plain = |text| Segment { text, allow_special: false };
+    let want = [plain(Text::Utf8(&parted)), plain(Text::Utf8("\u{fffd}"))];
+    let want = tokenizer.encode(&want, Options::default()).unwrap();
+    for allow_special in [false, true] {
+        let given = [Segment { text: Text::Ucs2(&units), allow_special }];
+        assert_eq!(tokenizer.encode(&given, Options::default()).unwrap(), want);
+    }
+}

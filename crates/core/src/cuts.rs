@@ -7,8 +7,8 @@
 //!
 //! [`cuts_utf8`] looks at about ten bytes in every [`RUN`] where words are ordinary: a run that is too long
 //! must cover the byte [`RUN`] ahead of its start, so it is enough to look backwards from there for a
-//! change of kind. [`cuts_code_points`] is the literal rule, used where a text holds surrogates
-//! (lengths count before those are replaced) and as the twin in tests.
+//! change of kind. [`cuts_units`] does the same where a code point is a unit of memory, surrogates among them (lengths
+//! count before those are replaced). [`cuts_code_points`] is the literal rule, the twin in tests.
 
 use crate::simd::{self, Task};
 use crate::unicode::{decode_at, is_python_space};
@@ -40,6 +40,32 @@ pub fn cuts_code_points<T: Copy + Into<u32>>(units: &[T]) -> Vec<usize> {
             run += 1;
         }
         space_before = space;
+    }
+    cuts
+}
+
+/// Where to cut, as [`cuts_code_points`] does. About O(units / [`RUN`]) where words are ordinary.
+pub fn cuts_units<T: Copy + Into<u32>>(units: &[T]) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let kind = |at: usize| is_python_space(units[at].into());
+    for start in (0..units.len()).step_by(SLICE) {
+        if start > 0 {
+            cuts.push(start);
+        }
+        let end = (start + SLICE).min(units.len());
+        // A place where the counter is one: no run that matters began before it.
+        let mut from = start;
+        while end - from > RUN {
+            let wanted = kind(from + RUN);
+            let last_other = (from..from + RUN).rev().find(|&at| kind(at) != wanted);
+            match last_other {
+                Some(other) => from = other + 1,
+                None => {
+                    from += RUN;
+                    cuts.push(from);
+                }
+            }
+        }
     }
     cuts
 }

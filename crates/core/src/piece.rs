@@ -6,12 +6,13 @@
 
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
-use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
+use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
 use crate::merge::{Scratch, Stretches};
 use crate::num::{ix, to_u32};
 use crate::pretoken::{BATCH, Batch, Pattern};
 use crate::simd::{self, Level, Task};
 use crate::tables::Tables;
+use crate::text::Text;
 use crate::worker::{Output, Worker};
 
 /// A batch between the passes, by pre-token.
@@ -77,6 +78,19 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// The same for a whole text that is not UTF-8 yet.
+    pub fn wide(&mut self, text: Text<'_>) -> Result<(), Error> {
+        self.flush()?;
+        let mut utf8 = std::mem::take(&mut self.worker.utf8);
+        utf8.clear();
+        text.append_utf8(&mut utf8)?;
+        let mut encoder = Encoder::new(self.tables, self.pattern, self.worker);
+        encoder.text(&utf8, 0, utf8.len())?;
+        encoder.flush()?;
+        self.worker.utf8 = utf8;
+        Ok(())
+    }
+
     /// Adds an id.
     pub fn id(&mut self, id: u32) -> Result<(), Error> {
         if self.worker.batch.is_full() {
@@ -88,10 +102,10 @@ impl<'a> Encoder<'a> {
 
     /// Puts all ids so far into the output; returns how many it holds.
     pub fn flush(&mut self) -> Result<usize, Error> {
-        let Worker { batch, probes, scratch, cache, out } = &mut *self.worker;
+        let Worker { batch, probes, scratch, cache, out, .. } = &mut *self.worker;
         let ranges = batch.ranges();
         if !ranges.is_empty() {
-            self.level.run(Look { text: self.base, ranges, probes, cache });
+            self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words });
             solve(self.tables, self.base, ranges, probes, cache, scratch);
             self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
             batch.clear();
@@ -111,6 +125,7 @@ struct Look<'a> {
     ranges: &'a [(u32, u32)],
     probes: &'a mut Probes,
     cache: &'a Cache,
+    words: &'a WordTable,
 }
 
 impl Task for Look<'_> {
@@ -118,7 +133,7 @@ impl Task for Look<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Look { text, ranges, probes, cache } = self;
+        let Look { text, ranges, probes, cache, words } = self;
         let Probes { keys, hashes, answers, misses, missing, .. } = probes;
         // Slices of one length: no index below is checked.
         let n = ranges.len();
@@ -132,8 +147,12 @@ impl Task for Look<'_> {
         for i in 0..n {
             let (ids, found) = near.look(keys[i], hashes[i]);
             answers[i].set(ids);
-            misses[count] = to_u32(i);
-            count += usize::from(!found);
+            if !found {
+                // Asked for now, needed when the rest has been compared.
+                words.prefetch(hashes[i]);
+                misses[count] = to_u32(i);
+                count += 1;
+            }
         }
         *missing = count;
     }
@@ -179,13 +198,13 @@ fn solve(
             continue;
         }
         let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
-        if piece.len() > MAX_KEY_BYTES {
-            if let Some(ids) = LongKey::new(piece).and_then(|key| cache.get_long(&key, hash)) {
+        if let Some(key) = LongKey::new(piece) {
+            if piece.len() <= MAX_KEY_BYTES {
+                cache.near().prefetch_long(key.hash());
+            } else if let Some(ids) = cache.get_long(&key, hash) {
                 answers[ix(miss)] = ids;
                 continue;
             }
-        } else {
-            tables.words.prefetch(hash);
         }
         misses[unknown] = miss;
         unknown += 1;
@@ -242,15 +261,15 @@ pub(crate) fn encode_short<'a>(
     if let Some(ids) = cache.get_before(key, hash) {
         return scratch.some(&ids.places()[..ids.count()]);
     }
-    if let Some(id) = tables.words.find_key(key, hash) {
-        cache.put(key, hash, Ids::one(id));
-        return scratch.one(id);
-    }
     // Those of many ids are under the long key.
-    let long_key = LongKey::new(piece).expect("a short pre-token");
+    let long_key = LongKey::load(piece, 0, piece.len());
     let long_hash = long_key.hash();
     if let Some(ids) = cache.get_long(&long_key, long_hash).or_else(|| cache.get_long_before(&long_key, long_hash)) {
         return scratch.some(&ids.places()[..ids.count()]);
+    }
+    if let Some(id) = tables.words.find_key(key, hash) {
+        cache.put(key, hash, Ids::one(id));
+        return scratch.one(id);
     }
     let ids = merge_in_stretches(tables, piece, cache, scratch);
     if let Some(ids) = Ids::pack(ids) {

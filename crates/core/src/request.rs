@@ -6,27 +6,32 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, reserve};
+use crate::error::Error;
 use crate::parallel;
 use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
-use crate::text::Utf8;
+use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use crate::turn;
 
-/// Bytes of text a job when there is more than one thread; a multiple of what a thread start costs.
+/// Most bytes of text a job: what fits in a core's own cache, with its ids and what was learned.
 pub(crate) const JOB_BYTES: usize = 64 << 10;
-/// Requests below this many bytes run on the calling thread.
-const PARALLEL_BYTES: usize = 160 << 10;
+/// Fewest bytes of text a job when there is more than one thread: what it takes to wake one.
+const LEAST_JOB_BYTES: usize = 8 << 10;
+/// Jobs a thread, so that none waits for long for the others at the end.
+const JOBS_A_THREAD: usize = 4;
+/// Requests below this many bytes use processors that are idle, no others.
+const LARGE_BYTES: usize = 256 << 10;
 /// Segments up to this many bytes are copied side by side, so that they share batches.
 const JOINED_BYTES: usize = 4 << 10;
-/// How far a hard boundary is looked for behind the place where a job should end.
-const BOUNDARY_SEARCH: usize = 4 << 10;
 
-/// What a job's stretch is.
+/// A stretch to encode on its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Work {
-    /// Text, to be split and merged: byte range of the job's memory.
-    Text(usize, usize),
+pub(crate) enum Work<'a> {
+    /// Text, to be split and merged: a range of bytes of memory that may hold other texts, too.
+    Text(&'a [u8], usize, usize),
+    /// The same for text that is not UTF-8 yet.
+    Wide(Text<'a>),
     /// A control token: id, and the length of its name in bytes.
     Control(u32, usize),
 }
@@ -35,35 +40,46 @@ pub(crate) enum Work {
 pub(crate) struct Job<'a> {
     /// Index of the segment.
     pub segment: usize,
-    /// Memory in which the segment's UTF-8 lies, perhaps with that of others.
-    pub base: &'a [u8],
-    pub work: Work,
+    pub work: Work<'a>,
 }
 
 impl Job<'_> {
-    /// Its length in bytes.
+    /// Its length in bytes, about.
     pub fn len(&self) -> usize {
         match self.work {
-            Work::Text(start, end) => end - start,
+            Work::Text(_, start, end) => end - start,
+            Work::Wide(text) => text.max_utf8_len(),
             Work::Control(_, len) => len,
         }
     }
 }
 
+/// Where a segment's text is.
+#[derive(Debug)]
+enum Place<'a> {
+    /// In the caller's memory, as UTF-8.
+    Borrowed(&'a [u8]),
+    /// A range of the arena.
+    Arena(usize, usize),
+    /// In the caller's memory, not as UTF-8: long, and no names in it count. Its jobs make their own UTF-8, side by
+    /// side, in memory that is near.
+    Wide(Text<'a>),
+}
+
 /// A segment made ready.
 #[derive(Debug)]
 struct Ready<'a> {
-    utf8: Utf8<'a>,
+    place: Place<'a>,
     /// Its part of all cuts.
     cuts: Range<usize>,
 }
 
-/// A request made ready: UTF-8 and cuts of each segment.
+/// A request made ready: the place and the cuts of each segment.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     segments: &'a [Segment<'a>],
     ready: Vec<Ready<'a>>,
-    /// Of all segments: where to cut, as byte offsets into the segment.
+    /// Of all segments: where to cut, as offsets into the segment (bytes of UTF-8; units of memory if wide).
     cuts: Vec<usize>,
     arena: Vec<u8>,
     bytes: usize,
@@ -85,26 +101,49 @@ impl<'a> Request<'a> {
             if bound > MAX_BYTES {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
-            let (mut utf8, cuts) = segment.text.prepare(legacy_chunks, &mut request.arena)?;
-            let arena = &mut request.arena;
-            request.bytes += match utf8 {
-                Utf8::Borrowed(bytes) if bytes.len() <= JOINED_BYTES => {
-                    reserve(arena, bytes.len())?;
-                    arena.extend_from_slice(bytes);
-                    utf8 = Utf8::Arena(arena.len() - bytes.len(), arena.len());
-                    bytes.len()
-                }
-                Utf8::Borrowed(bytes) => bytes.len(),
-                Utf8::Arena(from, to) => to - from,
-            };
             let first = request.cuts.len();
-            request.cuts.extend(cuts);
-            request.ready.push(Ready { utf8, cuts: first..request.cuts.len() });
+            let place = request.place(segment, legacy_chunks)?;
+            request.bytes += match place {
+                Place::Borrowed(bytes) => bytes.len(),
+                Place::Arena(from, to) => to - from,
+                Place::Wide(text) => text.max_utf8_len(),
+            };
+            request.ready.push(Ready { place, cuts: first..request.cuts.len() });
         }
         Ok(request)
     }
 
-    /// UTF-8 bytes of all segments.
+    /// Places one segment, and adds its cuts.
+    fn place(&mut self, segment: &Segment<'a>, legacy_chunks: bool) -> Result<Place<'a>, Error> {
+        let text = segment.text;
+        let arena = &mut self.arena;
+        let start = arena.len();
+        if text.len() <= JOINED_BYTES {
+            // Too short for a cut.
+            text.append_utf8(arena)?;
+            return Ok(Place::Arena(start, arena.len()));
+        }
+        let cuts = if legacy_chunks { text.cuts() } else { Vec::new() };
+        if let Some(bytes) = text.as_utf8() {
+            self.cuts.extend(cuts);
+            return Ok(Place::Borrowed(bytes));
+        }
+        if !segment.allow_special {
+            self.cuts.extend(cuts);
+            return Ok(Place::Wide(text));
+        }
+        // Piece by piece, so that a cut parts a surrogate pair.
+        let mut from = 0;
+        for to in cuts {
+            text.slice(from, to).append_utf8(arena)?;
+            self.cuts.push(arena.len() - start);
+            from = to;
+        }
+        text.slice(from, text.len()).append_utf8(arena)?;
+        Ok(Place::Arena(start, arena.len()))
+    }
+
+    /// An upper bound of the bytes of UTF-8 of all segments.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -114,45 +153,52 @@ impl<'a> Request<'a> {
         self.segments.len()
     }
 
-    /// Memory in which a segment's UTF-8 lies, and where in it.
-    fn place(&self, segment: usize) -> (&[u8], usize, usize) {
-        match self.ready[segment].utf8 {
-            Utf8::Borrowed(bytes) => (bytes, 0, bytes.len()),
-            Utf8::Arena(from, to) if self.arena.len() <= MAX_BYTES => (&self.arena, from, to),
-            // Offsets have 31 bits.
-            Utf8::Arena(from, to) => (&self.arena[from..to], 0, to - from),
+    /// Threads that are worth waking, and bytes a job for them.
+    pub fn threads(&self) -> (usize, usize) {
+        let worth = self.bytes / (2 * LEAST_JOB_BYTES);
+        if worth < 2 {
+            return (1, JOB_BYTES);
         }
+        let idle = if self.bytes < LARGE_BYTES { 1 + turn::idle() } else { usize::MAX };
+        let threads = worth.min(parallel::num_threads()).min(idle);
+        (threads, (self.bytes / (threads * JOBS_A_THREAD)).clamp(LEAST_JOB_BYTES, JOB_BYTES))
     }
 
-    /// Threads that are worth starting.
-    pub fn threads(&self) -> usize {
-        if self.bytes < PARALLEL_BYTES {
-            return 1;
-        }
-        parallel::num_threads().min(self.bytes / JOB_BYTES)
-    }
-
-    /// Calls `each` for every job in order. Long text is parted if `part`.
+    /// Calls `each` for every job in order. Text is parted so that most jobs have about `job_bytes`.
     pub fn for_each_job(
         &'a self,
         tokenizer: &Tokenizer,
-        part: bool,
+        job_bytes: usize,
         mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        for (segment, given) in self.segments.iter().enumerate() {
-            let (base, first, last) = self.place(segment);
-            let mut job = |work| each(Job { segment, base, work });
-            let cuts = self.cuts[self.ready[segment].cuts.clone()].iter().map(|cut| first + cut);
+        let pattern = &tokenizer.pattern;
+        for (segment, (given, ready)) in self.segments.iter().zip(&self.ready).enumerate() {
+            let mut job = |work| each(Job { segment, work });
+            let cuts = self.cuts[ready.cuts.clone()].iter().copied();
+            let (base, first, last) = match ready.place {
+                Place::Borrowed(bytes) => (bytes, 0, bytes.len()),
+                Place::Arena(from, to) if self.arena.len() <= MAX_BYTES => (&self.arena[..], from, to),
+                // Offsets have 31 bits.
+                Place::Arena(from, to) => (&self.arena[from..to], 0, to - from),
+                Place::Wide(text) => {
+                    let mut start = 0;
+                    for end in cuts.chain([text.len()]) {
+                        wide_jobs(pattern, text.slice(start, end), job_bytes.min(JOB_BYTES) / 2, &mut job)?;
+                        start = end;
+                    }
+                    continue;
+                }
+            };
             let mut start = first;
-            for end in cuts.chain([last]) {
+            for end in cuts.map(|cut| first + cut).chain([last]) {
                 let mut at = start;
                 let find = |at| if given.allow_special { tokenizer.controls.find(base, at, end) } else { None };
                 while let Some((from, to, id)) = find(at) {
-                    text_jobs(&tokenizer.pattern, base, at, from, part, &mut job)?;
+                    text_jobs(pattern, base, at, from, job_bytes, &mut job)?;
                     job(Work::Control(id, to - from))?;
                     at = to;
                 }
-                text_jobs(&tokenizer.pattern, base, at, end, part, &mut job)?;
+                text_jobs(pattern, base, at, end, job_bytes, &mut job)?;
                 start = end;
             }
         }
@@ -161,26 +207,37 @@ impl<'a> Request<'a> {
 }
 
 /// Parts `start..end` into jobs at hard boundaries.
-fn text_jobs(
+fn text_jobs<'a>(
     pattern: &Pattern,
-    base: &[u8],
+    base: &'a [u8],
     mut start: usize,
     end: usize,
-    part: bool,
-    job: &mut impl FnMut(Work) -> Result<(), Error>,
+    job_bytes: usize,
+    job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let stretch = &base[..end];
-    while part && end - start > JOB_BYTES + BOUNDARY_SEARCH {
-        let from = start + JOB_BYTES;
-        let boundary = (from..from + BOUNDARY_SEARCH).find(|&at| pattern.is_hard_boundary(stretch, at));
-        // Without one nearby, go on to the next place: the job only gets longer.
-        let Some(at) =
-            boundary.or_else(|| (from + BOUNDARY_SEARCH..end).find(|&at| pattern.is_hard_boundary(stretch, at)))
-        else {
-            break;
-        };
-        job(Work::Text(start, at))?;
+    // A job may be half as large again: a small rest is not worth one.
+    while (end - start) / 3 > job_bytes / 2 {
+        let Some(at) = (start + job_bytes..end).find(|&at| pattern.is_hard_boundary(stretch, at)) else { break };
+        job(Work::Text(base, start, at))?;
         start = at;
     }
-    if start < end { job(Work::Text(start, end)) } else { Ok(()) }
+    if start < end { job(Work::Text(base, start, end)) } else { Ok(()) }
+}
+
+/// Parts a text that is not UTF-8 into jobs at hard boundaries.
+fn wide_jobs<'a>(
+    pattern: &Pattern,
+    text: Text<'a>,
+    job_units: usize,
+    job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut start = 0;
+    while (text.len() - start) / 3 > job_units / 2 {
+        let mut places = start + job_units..text.len();
+        let Some(at) = places.find(|&at| pattern.parts(text.unit(at - 1), text.unit(at))) else { break };
+        job(Work::Wide(text.slice(start, at)))?;
+        start = at;
+    }
+    if start < text.len() { job(Work::Wide(text.slice(start, text.len()))) } else { Ok(()) }
 }

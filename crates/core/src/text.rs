@@ -6,7 +6,7 @@
 //! U+FFFD; a cut (see [`crate::cuts`]) between the two parts them.
 
 use crate::cuts;
-use crate::error::Error;
+use crate::error::{Error, reserve};
 use crate::utf8;
 
 /// The characters of one segment, in the caller's own memory.
@@ -22,16 +22,24 @@ pub enum Text<'a> {
     Ucs4(&'a [u32]),
 }
 
-/// Where the UTF-8 of a segment is.
-#[derive(Debug, Clone, Copy)]
-pub enum Utf8<'a> {
-    /// The caller's bytes.
-    Borrowed(&'a [u8]),
-    /// A byte range of the request's arena.
-    Arena(usize, usize),
-}
-
 impl<'a> Text<'a> {
+    /// Units of memory.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Text::Utf8(s) => s.len(),
+            Text::Latin1(b) => b.len(),
+            Text::Ucs2(u) => u.len(),
+            Text::Ucs4(u) => u.len(),
+        }
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// An upper bound of the UTF-8 length in bytes.
     #[must_use]
     pub fn max_utf8_len(&self) -> usize {
@@ -43,54 +51,73 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Gives the UTF-8 (appended to `arena` where it is not there already) and, if `legacy_chunks`, the
-    /// places to cut it, as byte offsets.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if the arena cannot grow.
-    pub fn prepare(&self, legacy_chunks: bool, arena: &mut Vec<u8>) -> Result<(Utf8<'a>, Vec<usize>), Error> {
-        let start = arena.len();
-        let cut = |utf8: &[u8], ascii: bool| if legacy_chunks { cuts::cuts_utf8(utf8, ascii) } else { Vec::new() };
-        Ok(match *self {
-            Text::Utf8(text) => (Utf8::Borrowed(text.as_bytes()), cut(text.as_bytes(), false)),
-            Text::Latin1(bytes) if bytes.is_ascii() => (Utf8::Borrowed(bytes), cut(bytes, true)),
-            Text::Latin1(bytes) => {
-                utf8::append(bytes, arena)?;
-                (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
-            }
-            Text::Ucs2(units) => {
-                if legacy_chunks && units.len() > cuts::RUN && utf8::has_surrogates(units) {
-                    return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
-                }
-                utf8::append(units, arena)?;
-                (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
-            }
-            Text::Ucs4(units) => {
-                if legacy_chunks && units.len() > cuts::RUN && utf8::has_surrogates(units) {
-                    return self.prepare_by_piece(&cuts::cuts_code_points(units), arena);
-                }
-                utf8::append(units, arena)?;
-                (Utf8::Arena(start, arena.len()), cut(&arena[start..], false))
-            }
-        })
+    /// The text itself, where it is UTF-8 already.
+    #[must_use]
+    pub fn as_utf8(&self) -> Option<&'a [u8]> {
+        match *self {
+            Text::Utf8(text) => Some(text.as_bytes()),
+            Text::Latin1(bytes) if bytes.is_ascii() => Some(bytes),
+            _ => None,
+        }
     }
 
-    /// Transcodes piece by piece, so that a cut parts a surrogate pair.
-    fn prepare_by_piece(&self, cuts: &[usize], arena: &mut Vec<u8>) -> Result<(Utf8<'a>, Vec<usize>), Error> {
-        let start = arena.len();
-        let mut byte_cuts = Vec::with_capacity(cuts.len());
-        let mut from = 0;
-        for &to in cuts.iter().chain([&usize::MAX]) {
-            match *self {
-                Text::Ucs2(units) => utf8::append(&units[from..to.min(units.len())], arena)?,
-                Text::Ucs4(units) => utf8::append(&units[from..to.min(units.len())], arena)?,
-                _ => unreachable!("only these two can hold surrogates"),
-            }
-            byte_cuts.push(arena.len() - start);
-            from = to;
+    /// The code point of a unit of memory; of a text that is not [`Text::Utf8`].
+    #[inline]
+    #[must_use]
+    pub fn unit(&self, at: usize) -> u32 {
+        match self {
+            Text::Utf8(s) => s.as_bytes()[at].into(),
+            Text::Latin1(b) => b[at].into(),
+            Text::Ucs2(u) => u[at].into(),
+            Text::Ucs4(u) => u[at],
         }
-        byte_cuts.pop();
-        Ok((Utf8::Arena(start, arena.len()), byte_cuts))
+    }
+
+    /// A range of it, in units of memory.
+    ///
+    /// # Panics
+    /// If the range is not inside, or parts a character of a [`Text::Utf8`].
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Text<'a> {
+        match *self {
+            Text::Utf8(s) => Text::Utf8(&s[from..to]),
+            Text::Latin1(b) => Text::Latin1(&b[from..to]),
+            Text::Ucs2(u) => Text::Ucs2(&u[from..to]),
+            Text::Ucs4(u) => Text::Ucs4(&u[from..to]),
+        }
+    }
+
+    /// Where the published path cuts it, in units of memory.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<usize> {
+        match *self {
+            Text::Utf8(s) => cuts::cuts_utf8(s.as_bytes(), s.is_ascii()),
+            Text::Latin1(b) => cuts::cuts_units(b),
+            Text::Ucs2(u) => cuts::cuts_units(u),
+            Text::Ucs4(u) => cuts::cuts_units(u),
+        }
+    }
+
+    /// Appends its UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the buffer cannot grow.
+    pub fn append_utf8(&self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        match *self {
+            Text::Utf8(text) => {
+                reserve(buffer, text.len())?;
+                buffer.extend_from_slice(text.as_bytes());
+                Ok(())
+            }
+            Text::Latin1(bytes) if bytes.is_ascii() => {
+                reserve(buffer, bytes.len())?;
+                buffer.extend_from_slice(bytes);
+                Ok(())
+            }
+            Text::Latin1(bytes) => utf8::append(bytes, buffer),
+            Text::Ucs2(units) => utf8::append(units, buffer),
+            Text::Ucs4(units) => utf8::append(units, buffer),
+        }
     }
 }
 
@@ -99,11 +126,9 @@ mod tests {
     use super::*;
 
     fn utf8(text: Text<'_>) -> String {
-        let mut arena = Vec::new();
-        match text.prepare(true, &mut arena).unwrap().0 {
-            Utf8::Borrowed(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-            Utf8::Arena(from, to) => String::from_utf8(arena[from..to].to_vec()).unwrap(),
-        }
+        let mut buffer = Vec::new();
+        text.append_utf8(&mut buffer).unwrap();
+        String::from_utf8(buffer).unwrap()
     }
 
     #[test]
@@ -123,12 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_parts_a_pair() {
-        let mut units = vec![0x61u16; cuts::RUN - 1];
-        units.extend([0xd83d, 0xde00]);
-        let mut arena = Vec::new();
-        let (_, byte_cuts) = Text::Ucs2(&units).prepare(true, &mut arena).unwrap();
-        assert_eq!(byte_cuts, [cuts::RUN - 1 + 3]);
-        assert!(arena.ends_with("\u{fffd}\u{fffd}".as_bytes()));
+    fn all_forms_of_a_text_give_the_same_bytes() {
+        let text = "aé\u{ff}";
+        let latin: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+        let wide: Vec<u32> = text.chars().map(u32::from).collect();
+        let units: Vec<u16> = text.encode_utf16().collect();
+        for form in [Text::Utf8(text), Text::Latin1(&latin), Text::Ucs2(&units), Text::Ucs4(&wide)] {
+            assert_eq!(utf8(form), text);
+            assert_eq!(form.as_utf8().is_some(), matches!(form, Text::Utf8(_)));
+        }
+        assert_eq!(utf8(Text::Latin1(b"abc")), "abc");
+        assert_eq!(Text::Latin1(b"abc").as_utf8(), Some(&b"abc"[..]));
     }
 }

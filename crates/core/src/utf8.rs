@@ -34,26 +34,9 @@ pub(crate) fn append<T: Unit>(units: &[T], out: &mut Vec<u8>) -> Result<(), Erro
     Ok(())
 }
 
-/// True if a unit is a surrogate.
-pub(crate) fn has_surrogates<T: Unit>(units: &[T]) -> bool {
-    simd::level().run(Surrogates(units))
-}
-
 #[inline(always)]
 fn is_surrogate(unit: u32) -> bool {
     unit & 0xffff_f800 == 0xd800
-}
-
-struct Surrogates<'a, T>(&'a [T]);
-
-impl<T: Unit> Task for Surrogates<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        // In blocks without a way out, which can be vectors.
-        self.0.chunks(256).any(|units| units.iter().fold(false, |any, &unit| any | is_surrogate(unit.into())))
-    }
 }
 
 /// Bytes of a unit in UTF-8.
@@ -197,12 +180,10 @@ mod tests {
         let mut out = b"before".to_vec();
         append(units, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), format!("before{want}"), "{units:x?}");
-        assert_eq!(has_surrogates(units), units.iter().any(|unit| (0xd800..0xe000).contains(unit)));
         if let Ok(units) = units.iter().map(|&unit| u16::try_from(unit)).collect::<Result<Vec<_>, _>>() {
             let mut out = Vec::new();
             append(&units, &mut out).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), want, "{units:x?}");
-            assert_eq!(has_surrogates(&units), units.iter().any(|unit| (0xd800..0xe000).contains(unit)));
         }
         if let Ok(units) = units.iter().map(|&unit| u8::try_from(unit)).collect::<Result<Vec<_>, _>>() {
             let mut out = Vec::new();

@@ -15,7 +15,7 @@ use crate::pretoken::{BATCH, Batch};
 
 /// Idle workers kept.
 const MAX_IDLE: usize = 32;
-/// Ids of room that an idle worker keeps: 8 MB.
+/// Ids of room that an idle worker keeps, and bytes of UTF-8: 8 and 2 MB.
 const MAX_IDLE_ROOM: usize = 2 << 20;
 
 /// Scratch memory and cache of one thread at work.
@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     pub scratch: Scratch,
     pub cache: Cache,
     pub out: Output,
+    /// UTF-8 of a text that came as something else.
+    pub utf8: Vec<u8>,
 }
 
 /// Room that there is at the start of a batch, and again after each [`Output::extend`]: enough to emit an entry of the
@@ -148,6 +150,9 @@ impl Drop for Loan<'_> {
         worker.out.clear();
         if worker.out.ids.len() > MAX_IDLE_ROOM {
             worker.out = Output::default();
+        }
+        if worker.utf8.capacity() > MAX_IDLE_ROOM {
+            worker.utf8 = Vec::new();
         }
         self.home.list(|idle| {
             if idle.len() < MAX_IDLE {

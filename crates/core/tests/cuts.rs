@@ -1,6 +1,6 @@
 //! The fast cuts against the literal rule.
 
-use kizami_core::cuts::{RUN, SLICE, cuts_code_points, cuts_utf8};
+use kizami_core::cuts::{RUN, SLICE, cuts_code_points, cuts_units, cuts_utf8};
 use proptest::prelude::*;
 
 /// The literal rule's cuts as byte offsets.
@@ -12,6 +12,8 @@ fn literal(text: &str) -> Vec<usize> {
 }
 
 fn check(text: &str) {
+    let units: Vec<u32> = text.chars().map(u32::from).collect();
+    assert_eq!(cuts_units(&units), cuts_code_points(&units));
     assert_eq!(cuts_utf8(text.as_bytes(), text.is_ascii()), literal(text), "{} bytes", text.len());
 }
 

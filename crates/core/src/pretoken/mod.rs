@@ -23,6 +23,7 @@ pub use kimi::KIMI_PATTERN;
 
 use crate::error::Error;
 use crate::simd::Level;
+use crate::unicode::decode_at;
 
 /// Pre-tokens after which a batch is full: large enough to hide a batch's fixed costs, small enough for L1.
 const ENOUGH: usize = 128;
@@ -210,8 +211,22 @@ impl Pattern {
     #[inline]
     #[must_use]
     pub fn is_hard_boundary(&self, text: &[u8], at: usize) -> bool {
+        let is_start = |at: usize| text[at] & 0xc0 != 0x80;
+        if at == 0 || at >= text.len() || !is_start(at) {
+            return false;
+        }
+        let before = (0..at).rev().find(|&at| is_start(at)).unwrap_or(0);
+        self.parts(decode_at(text, before).0, decode_at(text, at).0)
+    }
+
+    /// Whether a pre-token ends between two characters wherever they stand side by side (contract 3).
+    ///
+    /// False is always a correct answer.
+    #[inline]
+    #[must_use]
+    pub fn parts(&self, before: u32, here: u32) -> bool {
         match self {
-            Pattern::Kimi => kimi::is_hard_boundary(text, at),
+            Pattern::Kimi => kimi::is_hard_boundary(before, here),
             #[cfg(feature = "general-pattern")]
             Pattern::General(_) => false,
         }
