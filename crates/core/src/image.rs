@@ -12,7 +12,7 @@
 
 use crate::error::Error;
 use crate::lookup::WordTable;
-use crate::merge::{MergeTables, NONE, border::Borders, pairs::PairTable, short::BytePairs, trie::Trie};
+use crate::merge::{MergeTables, border::Borders, pairs::PairTable, short::BytePairs, trie::Trie};
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::tables::Tables;
@@ -23,7 +23,7 @@ use crate::worker::Workers;
 pub const ALIGN: usize = 64;
 const MAGIC: &[u8; 8] = b"KIZAMI\0\x01";
 const HEADER: usize = 64;
-const SECTIONS: usize = 11;
+const SECTIONS: usize = 13;
 
 /// Writes `tables` as an image.
 #[must_use]
@@ -31,19 +31,21 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     let (bytes, offsets) = tables.vocab.tables();
     let (lines, long) = tables.words.tables();
     let merges = &tables.merges;
-    let (pairs, pair_filter) = merges.pairs.tables();
+    let [hot, hot_filter, cold, cold_filter] = merges.pairs.tables();
     let sections: [&[u8]; SECTIONS] = [
         bytes,
         as_bytes(offsets),
         as_bytes(lines),
         as_bytes(long),
         as_bytes(&merges.parts),
-        as_bytes(pairs),
+        as_bytes(hot),
         as_bytes(merges.trie.table()),
         as_bytes(&merges.bytes),
         as_bytes(merges.byte_pairs.table()),
         as_bytes(merges.borders.table()),
-        as_bytes(pair_filter),
+        as_bytes(hot_filter),
+        as_bytes(cold),
+        as_bytes(cold_filter),
     ];
     let mut out = vec![0; HEADER + SECTIONS * 16];
     for (i, section) in sections.iter().enumerate() {
@@ -73,15 +75,10 @@ pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
     let tables = from_trusted_static(image)?;
     let Tables { vocab, words, merges, .. } = &tables;
     let tokens = vocab.len();
-    let known = |id: u32| id < tokens;
-    let parts_sound = merges
-        .parts
-        .iter()
-        .all(|p| known(p.left) && known(p.right) && (p.prefix == NONE || known(p.prefix)) && p.len > 0);
     for (sound, what) in [
         (vocab.is_sound(), "token offsets do not fit the token bytes"),
         (words.is_sound(tokens), "the word table holds impossible entries"),
-        (parts_sound, "the merge records hold impossible entries"),
+        (merges.parts_are_sound(tokens), "the merge records hold impossible entries"),
         (merges.pairs.is_sound(tokens), "the pair table holds impossible entries"),
         (merges.trie.is_sound(tokens), "the trie holds impossible entries"),
         (merges.borders.is_sound(), "the borders have a wrong length"),
@@ -108,14 +105,19 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
     }
     let vocab = Vocab::from_tables(section(image, 0)?, section(image, 1)?)?;
     let words = WordTable::from_tables(section(image, 2)?, section(image, 3)?);
-    let parts: Table<crate::merge::Parts> = section(image, 4)?;
+    let parts: Table<u64> = section(image, 4)?;
     if parts.len() != ix(vocab.len()) {
         return Err(Error::Image("the merge records do not fit the vocabulary".into()));
     }
     let bytes: Table<u32> = section(image, 7)?;
     let merges = MergeTables {
         parts,
-        pairs: PairTable::from_tables(section(image, 5)?, section(image, 10)?),
+        pairs: PairTable::from_tables([
+            section(image, 5)?,
+            section(image, 10)?,
+            section(image, 11)?,
+            section(image, 12)?,
+        ]),
         trie: Trie::from_table(section(image, 6)?),
         byte_pairs: BytePairs::from_table(section(image, 8)?),
         borders: Borders::from_table(section(image, 9)?),

@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
+use crate::merge::known::{self, ShortKey};
 use crate::merge::{Scratch, Stretches};
 use crate::num::{ix, to_u32};
 use crate::pretoken::{BATCH, Batch, Pattern};
@@ -298,8 +299,7 @@ fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, 
     ids
 }
 
-/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border. (A stretch of its own is
-/// one stretch, so this and [`encode_short`] call each other once at most.)
+/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border.
 fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
     let merges = &tables.merges;
     if piece.is_ascii() {
@@ -307,7 +307,7 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
         return &scratch.tokens;
     }
     let mut buffers = std::mem::take(&mut scratch.stretches);
-    let Stretches { ends, padded, ids } = &mut buffers;
+    let Stretches { ends, padded, ids, known } = &mut buffers;
     let ends = merges.borders.stretches(piece, ends);
     if ends.len() == 1 {
         scratch.stretches = buffers;
@@ -319,34 +319,51 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     padded.extend_from_slice(piece);
     padded.resize(piece.len() + 16, 0);
     ids.clear();
+    let known = known.get_or_insert_default();
     let mut start = 0;
     for end in ends.iter().map(|&end| ix(end)) {
         let stretch = &piece[start..end];
         // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
         // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        match Some(end - start).filter(|&len| len <= MAX_KEY_BYTES && merges.greedy()) {
-            Some(len) => {
-                let key = Key::load(padded, start, len);
-                let hash = key.hash();
-                match cache.get(key, hash) {
-                    Some(known) => {
-                        // All places at once, then back to how many there are: cheaper than a copy of unknown length.
-                        let len = ids.len() + known.count();
-                        ids.extend_from_slice(&known.places());
-                        ids.truncate(len);
-                    }
-                    None => ids.extend_from_slice(encode_short(tables, stretch, key, hash, cache, scratch)),
-                }
+        if !merges.greedy() || stretch.len() > MAX_KEY_BYTES {
+            merges.merge(stretch, scratch);
+            ids.extend_from_slice(&scratch.tokens);
+        } else if stretch.len() <= known::MAX_BYTES {
+            let short_key = ShortKey::load(padded, start, end);
+            if !known.append(short_key, ids) {
+                let key = Key::load(padded, start, end - start);
+                let found = encode_stretch(tables, stretch, key, cache, scratch);
+                known.put(short_key, found);
+                ids.extend_from_slice(found);
             }
-            None => {
-                merges.merge(stretch, scratch);
-                ids.extend_from_slice(&scratch.tokens);
-            }
+        } else {
+            let key = Key::load(padded, start, end - start);
+            ids.extend_from_slice(encode_stretch(tables, stretch, key, cache, scratch));
         }
         start = end;
     }
     scratch.stretches = buffers;
     &scratch.stretches.ids
+}
+
+/// The ids of a stretch that has a short key, where lemma 2 holds: a token is its own BPE result.
+#[inline]
+fn encode_stretch<'a>(
+    tables: &Tables,
+    stretch: &[u8],
+    key: Key,
+    cache: &mut Cache,
+    scratch: &'a mut Scratch,
+) -> &'a [u32] {
+    let hash = key.hash();
+    if let Some(ids) = cache.get(key, hash) {
+        return scratch.some(&ids.places()[..ids.count()]);
+    }
+    tables.merges.merge(stretch, scratch);
+    if let Some(ids) = Ids::pack(&scratch.tokens) {
+        cache.put(key, hash, ids);
+    }
+    &scratch.tokens
 }
 
 // A short pre-token has a long key, too.

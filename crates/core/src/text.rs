@@ -104,21 +104,19 @@ impl<'a> Text<'a> {
     /// [`Error::Memory`] if the buffer cannot grow.
     pub fn append_utf8(&self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         match *self {
-            Text::Utf8(text) => {
-                reserve(buffer, text.len())?;
-                buffer.extend_from_slice(text.as_bytes());
-                Ok(())
-            }
-            Text::Latin1(bytes) if bytes.is_ascii() => {
-                reserve(buffer, bytes.len())?;
-                buffer.extend_from_slice(bytes);
-                Ok(())
-            }
+            Text::Utf8(text) => copy(text.as_bytes(), buffer),
+            Text::Latin1(bytes) if bytes.is_ascii() => copy(bytes, buffer),
             Text::Latin1(bytes) => utf8::append(bytes, buffer),
             Text::Ucs2(units) => utf8::append(units, buffer),
             Text::Ucs4(units) => utf8::append(units, buffer),
         }
     }
+}
+
+fn copy(bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
+    reserve(buffer, bytes.len())?;
+    buffer.extend_from_slice(bytes);
+    Ok(())
 }
 
 #[cfg(test)]

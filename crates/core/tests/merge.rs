@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use kizami_core::Vocab;
-use kizami_core::merge::greedy::merge_greedy;
+use kizami_core::merge::greedy::{is_valid_pair, merge_greedy};
 use kizami_core::merge::heap::merge_heap;
+use kizami_core::merge::long::merge_long;
 use kizami_core::merge::short::{MAX_BYTES, merge_short};
 use kizami_core::merge::{MergeTables, Scratch, scan};
 use proptest::prelude::*;
@@ -46,6 +47,8 @@ fn check(tables: &MergeTables, vocab: &Vocab, piece: &[u8]) {
     if tables.greedy() {
         merge_greedy(tables, piece, &mut scratch);
         assert_eq!(scratch.tokens(), want, "greedy: {piece:?}");
+        merge_long(tables, piece, &mut scratch);
+        assert_eq!(scratch.tokens(), want, "long: {piece:?}");
     }
 }
 
@@ -65,8 +68,37 @@ proptest! {
             check(&tables, &vocab, piece);
         }
         check(&tables, &vocab, &corpus);
-        // Long enough for the memo of the greedy strategy.
-        check(&tables, &vocab, &pieces[0].repeat(300 / pieces[0].len() + 1));
+        // Long enough for the memo of the greedy strategy, and for windows of both kinds.
+        let (all, periodic) = (pieces.concat(), pieces[0].repeat(900 / pieces[0].len() + 1));
+        for piece in [[&all[..], &periodic, &all].concat(), periodic] {
+            let (mut want, mut scratch) = (Scratch::default(), Scratch::default());
+            merge_heap(&tables, &piece, &mut want);
+            for merge in [merge_greedy, merge_long] {
+                merge(&tables, &piece, &mut scratch);
+                prop_assert_eq!(scratch.tokens(), want.tokens());
+            }
+        }
+    }
+
+    #[test]
+    fn results_that_fit_where_they_meet_are_the_result(
+        corpus in prop::collection::vec(0u8..3, 20..200),
+        merges in 1usize..60,
+        piece in prop::collection::vec(0u8..3, 2..60),
+    ) {
+        let vocab = Vocab::from_ranked(&trained(&corpus, merges)).unwrap();
+        let tables = MergeTables::build(&vocab).unwrap();
+        let merge = |piece: &[u8]| {
+            let mut scratch = Scratch::default();
+            merge_heap(&tables, piece, &mut scratch);
+            scratch.tokens().to_vec()
+        };
+        let want = merge(&piece);
+        for cut in 1..piece.len() {
+            let (left, right) = (merge(&piece[..cut]), merge(&piece[cut..]));
+            let fits = is_valid_pair(&tables, left[left.len() - 1], right[0], false);
+            prop_assert_eq!(fits, [left, right].concat() == want, "cut at {}", cut);
+        }
     }
 
     #[test]

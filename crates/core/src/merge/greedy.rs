@@ -16,7 +16,7 @@
 //! number of tokens that are prefixes of one token. Scratch: n bits and the ids.
 
 use super::{MergeTables, NONE, Parts, Scratch};
-use crate::num::ix;
+use crate::num::{ix, to_u32};
 
 /// Pieces of at least this many bytes use hints.
 const HINT_BYTES: usize = 256;
@@ -27,67 +27,82 @@ const HINTED: u32 = 1 << 31;
 /// What was chosen lately: after a token, where a certain token is the longest that fits.
 #[derive(Debug)]
 pub struct Hints {
-    /// `(token before, longest token here, token chosen)`; by a hash of the first two.
-    slots: [(u32, u32, u32); HINT_SLOTS],
+    /// By a hash of the token before and of the longest token here.
+    slots: [Hint; HINT_SLOTS],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    last: u32,
+    longest: u32,
+    chosen: u32,
+    /// Length of the token chosen, in bytes.
+    len: u32,
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Hints { slots: [(NONE, NONE, NONE); HINT_SLOTS] }
+        Hints { slots: [Hint { last: NONE, longest: NONE, chosen: NONE, len: 0 }; HINT_SLOTS] }
     }
 }
 
 impl Hints {
-    fn slot(&mut self, last: u32, longest: u32) -> &mut (u32, u32, u32) {
+    fn slot(&mut self, last: u32, longest: u32) -> &mut Hint {
         let hash = last.wrapping_mul(0x9e37_79b1) ^ longest.wrapping_mul(0x85eb_ca77);
         &mut self.slots[ix(hash >> 26)]
     }
 }
 
-/// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`. Needs [`MergeTables::greedy`].
+/// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, and in `scratch.starts` where each starts. Needs [`MergeTables::greedy`].
 pub fn merge_greedy(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
-    let parts = &tables.parts[..];
-    let Scratch { tokens, dead, hints, .. } = scratch;
+    let Scratch { tokens, starts, dead, hints, .. } = scratch;
     tokens.clear();
+    starts.clear();
     dead.clear();
     dead.resize(piece.len() / 64 + 1, 0);
     let long = piece.len() >= HINT_BYTES;
     let mut at = 0;
-    // The longest token at `at`, and the token to try, with its mark.
+    // The longest token at `at` and its end; the token to try, with its mark, and its end.
     let mut head = longest(tables, piece, at);
-    let mut candidate = head;
+    let (mut candidate, mut end) = head;
+    // Whether the last token is the longest at its place.
+    let mut last_is_longest = false;
     loop {
         let token = candidate & !HINTED;
-        let end = at + ix(parts[ix(token)].len);
         let last = tokens.last().map(|&last| last & !HINTED);
-        if is_open(dead, end) && last.is_none_or(|last| is_valid_pair(tables, parts, last, token)) {
+        if is_open(dead, end) && last.is_none_or(|last| is_valid_pair(tables, last, token, last_is_longest)) {
             if let (true, Some(last)) = (long, last) {
-                *hints.slot(last, head) = (last, head, token);
+                *hints.slot(last, head.0) = Hint { last, longest: head.0, chosen: token, len: to_u32(end - at) };
             }
             tokens.push(candidate);
+            starts.push(to_u32(at));
+            last_is_longest = token == head.0;
             at = end;
             if at == piece.len() {
                 break;
             }
             head = longest(tables, piece, at);
-            candidate = head;
+            (candidate, end) = head;
             if long {
-                let &mut (last, longest, chosen) = hints.slot(token, head);
-                if (last, longest) == (token, head) && chosen != head {
-                    candidate = chosen | HINTED;
+                let &mut Hint { last, longest, chosen, len } = hints.slot(token, head.0);
+                if (last, longest) == (token, head.0) && chosen != head.0 {
+                    (candidate, end) = (chosen | HINTED, at + ix(len));
                 }
             }
             continue;
         }
-        candidate = if candidate & HINTED != 0 { head } else { parts[ix(token)].prefix };
-        while candidate == NONE {
+        let mut rival = if candidate & HINTED != 0 { Some(head) } else { shorter(tables, piece, at, candidate, end) };
+        while rival.is_none() {
             // No token is left to try here: a dead end. Take back the token before and try its next rival.
             dead[at / 64] |= 1 << (at % 64);
-            let refused = tokens.pop().expect("a piece has a valid cover: its BPE result");
-            at -= ix(parts[ix(refused & !HINTED)].len);
+            let (refused, start) = tokens.pop().zip(starts.pop()).expect("a piece has a valid cover: its BPE result");
+            end = at;
+            at = ix(start);
             head = longest(tables, piece, at);
-            candidate = if refused & HINTED != 0 { head } else { parts[ix(refused)].prefix };
+            last_is_longest = false;
+            rival = if refused & HINTED != 0 { Some(head) } else { shorter(tables, piece, at, refused, end) };
         }
+        (candidate, end) = rival.expect("the loop ends with one");
     }
     if long {
         for token in tokens {
@@ -102,45 +117,46 @@ fn is_open(dead: &[u64], at: usize) -> bool {
 }
 
 #[inline(always)]
-fn longest(tables: &MergeTables, piece: &[u8], at: usize) -> u32 {
-    match tables.trie.longest(piece, at, piece.len()) {
-        Some((token, _)) => token,
-        None => tables.bytes[usize::from(piece[at])],
+fn longest(tables: &MergeTables, piece: &[u8], at: usize) -> (u32, usize) {
+    tables.trie.longest(piece, at, piece.len()).unwrap_or_else(|| (tables.bytes[usize::from(piece[at])], at + 1))
+}
+
+/// The next shorter token and its end, after `token` from `at` to `end`.
+#[inline(always)]
+fn shorter(tables: &MergeTables, piece: &[u8], at: usize, token: u32, end: usize) -> Option<(u32, usize)> {
+    let parts = tables.parts(token);
+    match parts.shorter_by() {
+        _ if parts.prefix() == token => None,
+        Parts::FAR => tables.trie.longest(piece, at, end - 1),
+        bytes => Some((parts.prefix(), end - bytes)),
     }
 }
 
 /// Whether BPE of the bytes of `a` and `b` is `[a, b]`.
 ///
 /// Undoes both tokens join by join, latest first, and looks at the border whether BPE would have joined
-/// across it before that. A join across the border with a rank below `limit` comes first: invalid.
+/// across it before that. A join across the border with a rank below the one undone comes first: invalid.
+///
+/// If `a` is known to be the longest token where it stands, `a` and `b` together are none.
 #[inline]
-fn is_valid_pair(tables: &MergeTables, parts: &[Parts], mut a: u32, mut b: u32) -> bool {
-    let mut limit = u32::MAX;
-    loop {
-        if tables.pairs.get(a, b).is_some_and(|joined| joined < limit) {
+#[must_use]
+pub fn is_valid_pair(tables: &MergeTables, mut a: u32, mut b: u32, a_is_longest: bool) -> bool {
+    if !a_is_longest && tables.pairs.get(a, b).is_some() {
+        return false;
+    }
+    // Single bytes come first: while either token can be undone, the later one can.
+    while a.max(b) >= SINGLE_BYTES {
+        // On the right of the border an equal rank would come second. Which of the two is later is as good as random:
+        // both are looked up, and one is taken without a branch.
+        let (left, right) = (tables.parts(b).left(), tables.parts(a).right());
+        let limit = if a > b { a } else { b + 1 };
+        (a, b) = if a > b { (right, b) } else { (a, left) };
+        if tables.pairs.makes_below(a, b, limit) {
             return false;
         }
-        // Undo the later of the two last joins. On the right of the border an equal rank would come second.
-        if a > b {
-            limit = a;
-            a = parts[ix(a)].right;
-            if a == limit {
-                limit = b + 1;
-                b = parts[ix(b)].left;
-                if b + 1 == limit {
-                    return true;
-                }
-            }
-        } else {
-            limit = b + 1;
-            b = parts[ix(b)].left;
-            if b + 1 == limit {
-                limit = a;
-                a = parts[ix(a)].right;
-                if a == limit {
-                    return true;
-                }
-            }
-        }
     }
+    true
 }
+
+/// Ids below this are those of the single bytes, in every vocabulary that this strategy is allowed for.
+pub(super) const SINGLE_BYTES: u32 = 256;

@@ -18,25 +18,33 @@
 //! was made from parts of lower rank. (The argument is that of github/rust-gems, crate `bpe`.)
 //! [`MergeTables::greedy`] says whether a vocabulary has these properties; it is checked when tables are built.
 //!
+//! It follows that results of parts of a text may be put together wherever the two tokens that meet are valid.
+//!
 //! # Strategies
 //! - [`merge_short`](short::merge_short): the definition in registers, up to 32 bytes. Any vocabulary.
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
+//! - [`merge_long`](long::merge_long): both of these on windows of a long piece, stitched. Linear; needs lemma 2.
 //! - [`merge_heap`](heap::merge_heap): joins by priority queue. O(n log n); any vocabulary.
 //! - [`merge_scan`](scan::merge_scan): the definition. O(n^2); checks the others.
+//!
+//! What they wait for is memory: beyond two megabytes a look-up costs as much as thirty near ones. So tables are
+//! packed, with what is frequent side by side, and filters stand before those that seldom have an answer.
 
 pub mod border;
 pub mod greedy;
 pub mod heap;
+pub mod known;
+pub mod long;
 pub mod pairs;
 pub mod scan;
 pub mod short;
 pub mod trie;
 
 use crate::error::Error;
-use crate::num::{ix, to_u32};
-use crate::table::{Plain, Table};
-use crate::vocab::Vocab;
+use crate::num::{ix, low_u32, to_u32};
+use crate::table::Table;
+use crate::vocab::{MAX_TOKENS, Vocab};
 use border::Borders;
 use pairs::PairTable;
 use short::BytePairs;
@@ -45,28 +53,55 @@ use trie::Trie;
 /// No token.
 pub const NONE: u32 = u32::MAX;
 
-/// What the merge strategies need to know of one token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct Parts {
-    /// Left token id of the split; the token itself for a single byte or a token that BPE cannot make.
-    pub left: u32,
-    /// Right token id of the split; as `left`.
-    pub right: u32,
-    /// The longest token that is a proper prefix, or [`NONE`].
-    pub prefix: u32,
-    /// Length in bytes.
-    pub len: u32,
+/// What [`greedy`] needs to know of one token, in 64 bits: few enough to stay near for the tokens that are frequent.
+///
+/// From the low end, 20 bits each: the left and the right token of the split, which for a single byte or a token that
+/// BPE cannot make are the token itself; and the longest token that is a proper prefix, or the token itself if none
+/// is. Then 4 bits: by how many bytes that is shorter, at most [`Parts::FAR`].
+#[derive(Debug, Clone, Copy)]
+struct Parts(u64);
+
+impl Parts {
+    const BITS: u32 = 20;
+    const MASK: u64 = (1 << Self::BITS) - 1;
+    /// Shorter by so many bytes or more.
+    const FAR: usize = 15;
+
+    fn new(left: u32, right: u32, prefix: u32, shorter_by: usize) -> Self {
+        let shorter_by = to_u32(shorter_by.min(Self::FAR));
+        let fields = [(left, 0), (right, 1), (prefix, 2), (shorter_by, 3)];
+        Parts(fields.iter().map(|&(field, place)| u64::from(field) << (place * Self::BITS)).sum())
+    }
+
+    #[inline(always)]
+    fn left(self) -> u32 {
+        low_u32(self.0 & Self::MASK)
+    }
+
+    #[inline(always)]
+    fn right(self) -> u32 {
+        low_u32(self.0 >> Self::BITS & Self::MASK)
+    }
+
+    #[inline(always)]
+    fn prefix(self) -> u32 {
+        low_u32(self.0 >> (2 * Self::BITS) & Self::MASK)
+    }
+
+    #[inline(always)]
+    fn shorter_by(self) -> usize {
+        ix(low_u32(self.0 >> (3 * Self::BITS)))
+    }
 }
 
-// SAFETY: repr(C), four u32 without padding, every bit pattern is valid.
-unsafe impl Plain for Parts {}
+/// Three ids and four bits.
+const _: () = assert!(MAX_TOKENS <= 1 << Parts::BITS);
 
 /// The tables of all merge strategies.
 #[derive(Debug, Clone)]
 pub struct MergeTables {
-    /// One record a token, by id.
-    pub(crate) parts: Table<Parts>,
+    /// One [`Parts`] a token, by id.
+    pub(crate) parts: Table<u64>,
     /// Split to token.
     pub(crate) pairs: PairTable,
     /// Longest match.
@@ -87,6 +122,11 @@ pub struct Scratch {
     pub(crate) tokens: Vec<u32>,
     /// Of the pre-token whose stretches are merged one by one.
     pub(crate) stretches: Stretches,
+    /// Where the tokens start.
+    pub(crate) starts: Vec<u32>,
+    /// Tokens that are certain, and where they start, for [`long`].
+    pub(crate) cover: Vec<u32>,
+    pub(crate) cover_starts: Vec<u32>,
     pub(crate) dead: Vec<u64>,
     pub(crate) hints: greedy::Hints,
     pub(crate) heap: heap::HeapScratch,
@@ -101,6 +141,8 @@ pub(crate) struct Stretches {
     pub padded: Vec<u8>,
     /// Its ids.
     pub ids: Vec<u32>,
+    /// Short stretches of earlier ones; made when the first is met.
+    pub known: Option<known::Known>,
 }
 
 impl Scratch {
@@ -136,24 +178,23 @@ impl MergeTables {
             }
         }
         let trie = Trie::build(vocab)?;
+        let tokens: Vec<&[u8]> = vocab.iter().collect();
         let mut parts: Vec<Parts> = (0..)
-            .zip(vocab.iter())
-            .map(|(id, token)| Parts {
-                left: id,
-                right: id,
-                prefix: trie.longest(token, 0, token.len() - 1).map_or(NONE, |(prefix, _)| prefix),
-                len: to_u32(token.len()),
+            .zip(&tokens)
+            .map(|(id, token)| match trie.longest(token, 0, token.len() - 1) {
+                Some((prefix, end)) => Parts::new(id, id, prefix, token.len() - end),
+                None => Parts::new(id, id, id, 0),
             })
             .collect();
         // By length: every join inside a token gives a shorter token, whose own split is known by then.
         let mut order: Vec<u32> = (0..vocab.len()).collect();
-        order.sort_by_key(|&id| parts[ix(id)].len);
+        order.sort_by_key(|&id| tokens[ix(id)].len());
         let mut pairs = PairTable::with_capacity(order.len());
-        let mut greedy = true;
+        let mut greedy = bytes.iter().all(|&byte| byte < greedy::SINGLE_BYTES);
         let mut state = Vec::new();
         let mut scratch = heap::HeapScratch::default();
         for id in order {
-            let token = vocab.token_bytes(id).expect("an id below len");
+            let token = tokens[ix(id)];
             if token.len() == 1 {
                 continue;
             }
@@ -164,7 +205,7 @@ impl MergeTables {
                 [left, right] => {
                     pairs.insert(left, right, id);
                     let record = &mut parts[ix(id)];
-                    (record.left, record.right) = (left, right);
+                    *record = Parts::new(left, right, record.prefix(), record.shorter_by());
                     greedy &= left < id && right < id;
                 }
                 // BPE never makes this token; only a pre-token equal to it gives its id.
@@ -172,7 +213,7 @@ impl MergeTables {
             }
         }
         Ok(MergeTables {
-            parts: parts.into(),
+            parts: parts.into_iter().map(|record| record.0).collect::<Vec<_>>().into(),
             pairs,
             trie,
             borders: Borders::build(vocab),
@@ -182,11 +223,25 @@ impl MergeTables {
         })
     }
 
+    #[inline(always)]
+    fn parts(&self, id: u32) -> Parts {
+        Parts(self.parts[ix(id)])
+    }
+
+    /// Whether every record is possible.
+    pub(crate) fn parts_are_sound(&self, tokens: u32) -> bool {
+        let known = |parts: Parts| parts.left() < tokens && parts.right() < tokens && parts.prefix() < tokens;
+        self.parts.iter().all(|&record| known(Parts(record)))
+    }
+
     /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, by the fastest exact strategy.
     #[inline]
     pub fn merge(&self, piece: &[u8], scratch: &mut Scratch) {
-        if piece.len() <= short::MAX_BYTES {
+        // Characters of several bytes are a join each at least; a walk down the trie takes them in its stride.
+        if piece.len() <= short::MAX_BYTES && (!self.greedy || piece.is_ascii()) {
             short::merge_short(self, piece, scratch);
+        } else if self.greedy && piece.len() >= long::MIN_BYTES {
+            long::merge_long(self, piece, scratch);
         } else if self.greedy {
             greedy::merge_greedy(self, piece, scratch);
         } else {

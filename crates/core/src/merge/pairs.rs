@@ -1,50 +1,105 @@
 //! Split to token: `(left id, right id) -> id`, one entry a token (lemma 1 of [`crate::merge`]).
 //!
-//! Entries are one u64: 20 bits left, 20 bits right, 20 bits result. Open addressing, linear, at most five
-//! eighths full; 2 MB for the Kimi vocabulary. A Bloom filter of 128 KB before it, which stays in a core's own cache,
-//! answers most look-ups: nearly all pairs that a merge asks for make no token.
+//! Entries are one u64: 20 bits left, 20 bits right, 20 bits result. Open addressing, linear; 2 MB for the Kimi
+//! vocabulary, which is far away. So the table comes in two parts. The tokens of the first [`HOT`] ranks, which most
+//! joins of ordinary text make, have one of their own that stays near; and before each part there is a Bloom filter,
+//! because nearly all pairs that a merge asks for make no token.
 
-use crate::num::{fast_range, high_bits, low_u32};
+use crate::num::{fast_range, high_bits, ix, low_u32};
 use crate::table::Table;
 
-/// 1 M bits, 128 KB: one in fourteen pairs that make no token passes, for 160,000 tokens.
-const FILTER_WORDS: usize = 1 << 14;
+/// Ids below this are in the near part.
+const HOT: u32 = 1 << 14;
 const EMPTY: u64 = u64::MAX;
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
+/// Words of the filters: 16 bits a pair or more, for 160,000 tokens. 32 KB and 256 KB.
+const HOT_FILTER: usize = 1 << 12;
+const COLD_FILTER: usize = 1 << 15;
 
 /// The pair table.
 #[derive(Debug, Clone)]
 pub struct PairTable {
+    hot: Part<HOT_FILTER>,
+    cold: Part<COLD_FILTER>,
+}
+
+/// A part of the table, with its filter of `WORDS` words.
+#[derive(Debug, Clone)]
+struct Part<const WORDS: usize> {
     /// Packed entries, or `u64::MAX` where empty; at least one is.
     slots: Table<u64>,
-    /// A Bloom filter of the pairs: most look-ups are of pairs that make no token, and end here, near by.
+    /// Three bits a pair, all in one word.
     filter: Table<u64>,
 }
 
 impl PairTable {
-    pub(super) fn with_capacity(entries: usize) -> Self {
-        PairTable { slots: vec![EMPTY; (entries * 8 / 5).max(8)].into(), filter: vec![0; FILTER_WORDS].into() }
+    /// With room for the pairs of `tokens` tokens.
+    pub(super) fn with_capacity(tokens: usize) -> Self {
+        let hot = tokens.min(ix(HOT));
+        // Look-ups that find nothing hardly come to the slots, so the far part may be rather full.
+        PairTable { hot: Part::with_capacity(hot * 3 / 2), cold: Part::with_capacity((tokens - hot) * 7 / 6) }
     }
 
-    pub(crate) fn from_tables(slots: Table<u64>, filter: Table<u64>) -> Self {
-        PairTable { slots, filter }
+    /// From the four tables of [`PairTable::tables`].
+    pub(crate) fn from_tables([hot, hot_filter, cold, cold_filter]: [Table<u64>; 4]) -> Self {
+        PairTable { hot: Part { slots: hot, filter: hot_filter }, cold: Part { slots: cold, filter: cold_filter } }
+    }
+
+    pub(crate) fn tables(&self) -> [&[u64]; 4] {
+        [&self.hot.slots, &self.hot.filter, &self.cold.slots, &self.cold.filter]
     }
 
     /// Whether every entry is possible and every probe ends.
     pub(crate) fn is_sound(&self, tokens: u32) -> bool {
-        let known = |slot: &u64| *slot == EMPTY || (slot >> (3 * BITS) == 0 && slot & MASK < u64::from(tokens));
-        self.filter.len() == FILTER_WORDS && self.slots.contains(&EMPTY) && self.slots.iter().all(known)
-    }
-
-    pub(crate) fn tables(&self) -> (&[u64], &[u64]) {
-        (&self.slots, &self.filter)
+        self.hot.is_sound(tokens) && self.cold.is_sound(tokens)
     }
 
     pub(super) fn insert(&mut self, left: u32, right: u32, token: u32) {
+        if token < HOT { self.hot.insert(left, right, token) } else { self.cold.insert(left, right, token) }
+    }
+
+    /// The token that is made of `left` and `right`.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self, left: u32, right: u32) -> Option<u32> {
         let pair = pack(left, right);
         let hash = hash(pair);
-        let (word, bits) = mask(hash);
+        let (hot, cold) = (self.hot.may_have(hash), self.cold.may_have(hash));
+        if hot | cold { self.find(pair, hash, hot, cold) } else { None }
+    }
+
+    /// Whether `left` and `right` make a token with an id below `limit`.
+    #[inline(always)]
+    #[must_use]
+    pub fn makes_below(&self, left: u32, right: u32, limit: u32) -> bool {
+        let pair = pack(left, right);
+        let hash = hash(pair);
+        let (hot, cold) = (self.hot.may_have(hash), self.cold.may_have(hash) & (limit > HOT));
+        hot | cold && self.find(pair, hash, hot, cold).is_some_and(|token| token < limit)
+    }
+
+    #[inline(always)]
+    fn find(&self, pair: u64, hash: u64, hot: bool, cold: bool) -> Option<u32> {
+        let found = if hot { self.hot.find(pair, hash) } else { None };
+        if found.is_none() && cold { self.cold.find(pair, hash) } else { found }
+    }
+}
+
+impl<const WORDS: usize> Part<WORDS> {
+    fn with_capacity(slots: usize) -> Self {
+        Part { slots: vec![EMPTY; slots.max(8)].into(), filter: vec![0; WORDS].into() }
+    }
+
+    fn is_sound(&self, tokens: u32) -> bool {
+        let known = |slot: &u64| *slot == EMPTY || (slot >> (3 * BITS) == 0 && slot & MASK < u64::from(tokens));
+        self.filter.len() == WORDS && self.slots.contains(&EMPTY) && self.slots.iter().all(known)
+    }
+
+    fn insert(&mut self, left: u32, right: u32, token: u32) {
+        let pair = pack(left, right);
+        let hash = hash(pair);
+        let (word, bits) = Self::bits(hash);
         self.filter.to_mut()[word] |= bits;
         let slots = self.slots.to_mut();
         let mut at = fast_range(hash, slots.len());
@@ -54,23 +109,23 @@ impl PairTable {
         slots[at] = pair << BITS | u64::from(token);
     }
 
-    /// The token that is made of `left` and `right`.
+    /// The word of the filter that a pair has its bits in, and the bits.
     #[inline(always)]
-    #[must_use]
-    pub fn get(&self, left: u32, right: u32) -> Option<u32> {
-        let pair = pack(left, right);
-        let hash = hash(pair);
-        let (word, bits) = mask(hash);
-        let filter: &[u64; FILTER_WORDS] = (&self.filter[..]).try_into().expect("checked on load");
-        if filter[word] & bits != bits {
-            return None;
-        }
-        self.get_likely(pair, hash)
+    fn bits(hash: u64) -> (usize, u64) {
+        let bit = |shift: u32| 1 << (hash >> shift & 63);
+        (high_bits(hash, WORDS.trailing_zeros()), bit(42) | bit(36) | bit(30))
     }
 
-    /// Looks into the table, far away.
+    /// Whether the pair with this hash may be here.
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bits) = Self::bits(hash);
+        let filter: &[u64; WORDS] = (&self.filter[..]).try_into().expect("checked when the tables were made");
+        filter[word] & bits == bits
+    }
+
     #[inline]
-    fn get_likely(&self, pair: u64, hash: u64) -> Option<u32> {
+    fn find(&self, pair: u64, hash: u64) -> Option<u32> {
         let slots = &self.slots[..];
         let mut at = fast_range(hash, slots.len());
         loop {
@@ -94,10 +149,4 @@ fn pack(left: u32, right: u32) -> u64 {
 #[inline(always)]
 fn hash(pair: u64) -> u64 {
     pair.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// The word of the filter that a pair has its bits in, and the bits.
-#[inline(always)]
-fn mask(hash: u64) -> (usize, u64) {
-    (high_bits(hash, FILTER_WORDS.trailing_zeros()), 1 << (hash >> 40 & 63) | 1 << (hash >> 34 & 63))
 }

@@ -12,7 +12,7 @@
 //! O(n) joins of O([`MAX_BYTES`]) comparisons without a branch; about two pair lookups a join. Any vocabulary.
 
 use super::{MergeTables, NONE, Scratch};
-use crate::num::{ix, low_u8};
+use crate::num::{ix, low_u8, to_u32};
 use crate::simd::{Task, level};
 
 /// Longest piece, in bytes.
@@ -22,15 +22,17 @@ const PLACE: u32 = (1 << PLACE_BITS) - 1;
 /// Above every key; positive as i32, so that signed comparison (all that SSE2 has) does.
 const NEVER: u32 = i32::MAX as u32;
 
-/// Leaves the BPE result of `piece` (1 to [`MAX_BYTES`] bytes) in `scratch.tokens`.
+/// Leaves the BPE result of `piece` (1 to [`MAX_BYTES`] bytes) in `scratch.tokens`, and in `scratch.starts` where each starts.
 pub fn merge_short(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
-    level().run(Merge { tables, piece, out: &mut scratch.tokens });
+    let Scratch { tokens, starts, .. } = scratch;
+    level().run(Merge { tables, piece, out: tokens, starts });
 }
 
 struct Merge<'a> {
     tables: &'a MergeTables,
     piece: &'a [u8],
     out: &'a mut Vec<u32>,
+    starts: &'a mut Vec<u32>,
 }
 
 impl Task for Merge<'_> {
@@ -39,15 +41,15 @@ impl Task for Merge<'_> {
     #[inline(always)]
     fn run(self) {
         if self.piece.len() <= MAX_BYTES / 2 {
-            merge::<{ MAX_BYTES / 2 }>(self.tables, self.piece, self.out);
+            merge::<{ MAX_BYTES / 2 }>(self.tables, self.piece, self.out, self.starts);
         } else {
-            merge::<MAX_BYTES>(self.tables, self.piece, self.out);
+            merge::<MAX_BYTES>(self.tables, self.piece, self.out, self.starts);
         }
     }
 }
 
 #[inline(always)]
-fn merge<const LANES: usize>(tables: &MergeTables, piece: &[u8], out: &mut Vec<u32>) {
+fn merge<const LANES: usize>(tables: &MergeTables, piece: &[u8], out: &mut Vec<u32>, starts: &mut Vec<u32>) {
     let n = piece.len();
     let mut keys = [NEVER; LANES];
     let mut tokens = [NONE; LANES];
@@ -84,8 +86,18 @@ fn merge<const LANES: usize>(tables: &MergeTables, piece: &[u8], out: &mut Vec<u
             keys[ix(before)] = key(tables.pairs.get(tokens[ix(before)], joined), before);
         }
     }
+    // Parts to the front, without a branch on what is one.
+    let mut places = [0; LANES];
+    let mut found = 0;
+    for place in 0..to_u32(n) {
+        let token = tokens[ix(place)];
+        (tokens[found], places[found]) = (token, place);
+        found += usize::from(token != NONE);
+    }
     out.clear();
-    out.extend(tokens[..n].iter().filter(|t| **t != NONE));
+    out.extend_from_slice(&tokens[..found]);
+    starts.clear();
+    starts.extend_from_slice(&places[..found]);
 }
 
 #[inline(always)]

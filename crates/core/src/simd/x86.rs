@@ -161,6 +161,13 @@ fn ascii(bytes: &[u8; 64]) -> Planes {
     }
 }
 
+/// See [`super::prefetch`].
+#[inline(always)]
+pub(super) fn prefetch<T>(value: &T) {
+    // SAFETY: SSE is part of x86-64, and a prefetch of any address reads nothing and faults never.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
+}
+
 /// `x` where `y` is not.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -292,11 +299,4 @@ fn look_up(page: &[u8; PAGE], last: Pair) -> Pair {
 fn shifted<const KEEP: i32>(x: Pair) -> Pair {
     let (low, high) = (_mm256_permute2x128_si256::<0x08>(x.0, x.0), _mm256_permute2x128_si256::<0x21>(x.0, x.1));
     (_mm256_alignr_epi8::<KEEP>(x.0, low), _mm256_alignr_epi8::<KEEP>(x.1, high))
-}
-
-/// See [`super::prefetch`].
-#[inline(always)]
-pub(super) fn prefetch<T>(value: &T) {
-    // SAFETY: SSE is part of x86-64, and a prefetch of any address reads nothing and faults never.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
 }
