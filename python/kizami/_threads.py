@@ -104,3 +104,7 @@ def _from_environment() -> None:
 
 
 _from_environment()
+
+if hasattr(os, "register_at_fork"):
+    # A child has none of its parent's threads: nobody helps there, and nobody gives a turn back.
+    os.register_at_fork(after_in_child=_native.forget_threads)

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use crate::error::Error;
 use crate::parallel;
 use crate::piece::Encoder;
-use crate::request::{JOB_BYTES, Job, Request, Work};
+use crate::request::{Job, Request, Work};
 use crate::tokenizer::Tokenizer;
 use crate::worker::{Loan, Worker};
 
@@ -75,8 +75,10 @@ pub(crate) fn encode<'t>(
     request: &Request<'_>,
     ends: Option<&mut Vec<usize>>,
 ) -> Result<Encoded<'t>, Error> {
-    let threads = request.threads();
-    if threads == 1 { encode_here(tokenizer, request, ends) } else { encode_on(threads, tokenizer, request, ends) }
+    match request.threads() {
+        (1, _) => encode_here(tokenizer, request, ends),
+        (threads, job_bytes) => encode_on(threads, job_bytes, tokenizer, request, ends),
+    }
 }
 
 fn encode_here<'t>(
@@ -87,7 +89,7 @@ fn encode_here<'t>(
     let mut worker = tokenizer.tables.workers.lend();
     let mut encoder = encoder(tokenizer, &mut worker);
     let mut segment = 0;
-    request.for_each_job(tokenizer, false, |job| {
+    request.for_each_job(tokenizer, usize::MAX, |job| {
         if job.segment != segment && ends.is_some() {
             fill_ends(&mut ends, job.segment, encoder.flush()?);
             segment = job.segment;
@@ -110,16 +112,17 @@ fn fill_ends(ends: &mut Option<&mut Vec<usize>>, segment: usize, len: usize) {
 
 fn encode_on<'t>(
     threads: usize,
+    job_bytes: usize,
     tokenizer: &'t Tokenizer,
     request: &Request<'_>,
     mut ends: Option<&mut Vec<usize>>,
 ) -> Result<Encoded<'t>, Error> {
     let mut jobs = Vec::new();
-    request.for_each_job(tokenizer, true, |job| {
+    request.for_each_job(tokenizer, job_bytes, |job| {
         jobs.push(job);
         Ok(())
     })?;
-    let groups = in_groups(&jobs);
+    let groups = in_groups(&jobs, job_bytes);
     let threads = threads.min(groups.len());
     let done: Mutex<Result<Vec<Share<'_>>, Error>> = Mutex::new(Ok(Vec::with_capacity(threads)));
     let with_lens = ends.is_some();
@@ -153,14 +156,14 @@ fn encode_on<'t>(
     Ok(Encoded { workers: shares.into_iter().map(|share| share.worker).collect(), parts, len })
 }
 
-/// Ranges of jobs of about [`JOB_BYTES`] each.
-fn in_groups(jobs: &[Job<'_>]) -> Vec<Range<usize>> {
+/// Ranges of jobs of about so many bytes each.
+fn in_groups(jobs: &[Job<'_>], job_bytes: usize) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
     let mut first = 0;
     while first < jobs.len() {
         let mut last = first;
         let mut bytes = 0;
-        while last < jobs.len() && bytes < JOB_BYTES {
+        while last < jobs.len() && bytes < job_bytes {
             bytes += jobs[last].len();
             last += 1;
         }
@@ -213,15 +216,15 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
         encoder.clear();
         len
     };
-    let threads = request.threads();
+    let (threads, job_bytes) = request.threads();
     if threads == 1 {
         let mut worker = tokenizer.tables.workers.lend();
         let mut encoder = encoder(tokenizer, &mut worker);
         let (mut total, mut bytes) = (0, 0);
-        request.for_each_job(tokenizer, true, |job| {
+        request.for_each_job(tokenizer, job_bytes, |job| {
             run(&mut encoder, &job)?;
             bytes += job.len();
-            if bytes >= JOB_BYTES {
+            if bytes >= job_bytes {
                 total += take(&mut encoder)?;
                 bytes = 0;
             }
@@ -230,11 +233,11 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
         return Ok(total + take(&mut encoder)?);
     }
     let mut jobs = Vec::new();
-    request.for_each_job(tokenizer, true, |job| {
+    request.for_each_job(tokenizer, job_bytes, |job| {
         jobs.push(job);
         Ok(())
     })?;
-    let groups = in_groups(&jobs);
+    let groups = in_groups(&jobs, job_bytes);
     let total = Mutex::new(Ok(0));
     parallel::on_threads(threads.min(groups.len()), groups.len(), |next| {
         let mut worker = tokenizer.tables.workers.lend();

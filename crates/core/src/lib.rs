@@ -26,6 +26,7 @@ mod table;
 mod tables;
 mod text;
 mod tokenizer;
+pub mod turn;
 pub mod unicode;
 mod vocab;
 mod worker;

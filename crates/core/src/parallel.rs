@@ -1,46 +1,310 @@
 //! How many threads a request may use, and the one way in which work is spread.
 //!
-//! Threads are scoped to the request: nothing outlives it, so a fork between requests copies no half-alive
-//! pool, and one thread allowed means none started.
+//! Helpers are threads that wait for work; they are started when they are first needed, and then stay. Whoever has work
+//! to spread does it himself, too, and waits for those helpers only that have begun to help. So nothing hangs on a
+//! helper that does not come: not where the system gives no more threads, nor in the child of a fork, where there
+//! are none of them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// 0: not set, use the CPUs that this process may use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// How often what [`cpus`] knows is used before the system is asked again.
+const ASK_AGAIN: usize = 256;
 
 /// Most threads that one request may use; 0 restores the default.
 pub fn set_num_threads(n: usize) {
     LIMIT.store(n, Ordering::Relaxed);
 }
 
-/// Most threads that one request may use: what was set, or the CPUs that this process may run on.
+/// Most threads that one request may use: what was set, or [`cpus`].
 #[must_use]
 pub fn num_threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => cpus(),
         n => n,
     }
 }
 
-/// Runs `work` on the calling thread and up to `threads - 1` more. It is given what hands out the numbers below
+/// The CPUs that this process may run on, as of a short while ago: to ask the system takes 40 microseconds.
+#[must_use]
+pub fn cpus() -> usize {
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known != 0 && !ASKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK_AGAIN) {
+        return known;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    KNOWN.store(cpus, Ordering::Relaxed);
+    cpus
+}
+
+/// Runs `work` on the calling thread and on up to `threads - 1` helpers. It is given what hands out the numbers below
 /// `items` in order, each to one thread.
-///
-/// If the system gives no more threads, the work is done by those that there are.
 pub fn on_threads(threads: usize, items: usize, work: impl Fn(&dyn Fn() -> Option<usize>) + Sync) {
     let count = AtomicUsize::new(0);
-    let run = || work(&|| Some(count.fetch_add(1, Ordering::Relaxed)).filter(|&item| item < items));
-    if threads <= 1 {
-        return run();
+    let next = || Some(count.fetch_add(1, Ordering::Relaxed)).filter(|&item| item < items);
+    let run = || work(&next);
+    if threads <= 1 { run() } else { with_helpers(threads - 1, &run) }
+}
+
+/// For the child of a fork: there are no helpers any more.
+pub fn forget() {
+    // Not freed: another thread may have been reading it when the process was forked.
+    POOL.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+/// Work that helpers may join as long as it is open.
+struct Shared {
+    /// Valid while the work is open or somebody is at it: its owner waits for that.
+    run: &'static (dyn Fn() + Sync),
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    open: bool,
+    helping: usize,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().name("kizami".into()).spawn_scoped(scope, run).ok();
-        let started: Vec<_> = (1..threads).map_while(start).collect();
-        run();
-        // The end of the scope would wait for the work only, not for the threads to be gone.
-        for thread in started {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
+
+    /// Helps, if that is still wanted.
+    fn help(&self) {
+        {
+            let mut state = self.state();
+            if !state.open {
+                return;
+            }
+            state.helping += 1;
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(self.run));
+        let mut state = self.state();
+        state.helping -= 1;
+        if let Err(panic) = outcome {
+            state.panic.get_or_insert(panic);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Lets nobody join any more, and waits for those who have.
+    fn close(&self) -> Option<Box<dyn Any + Send>> {
+        let mut state = self.state();
+        state.open = false;
+        while state.helping > 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.panic.take()
+    }
+}
+
+/// The helpers' inbox: one entry for each helper that is wanted.
+#[derive(Default)]
+struct Pool {
+    inbox: Mutex<Inbox>,
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct Inbox {
+    calls: VecDeque<Arc<Shared>>,
+    /// Helpers that were started.
+    helpers: usize,
+    /// Of these, the ones that wait.
+    waiting: usize,
+}
+
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The pool, made at the first call. It lives as long as the process.
+fn pool() -> &'static Pool {
+    let known = POOL.load(Ordering::Acquire);
+    let pool = if known.is_null() {
+        let fresh = Box::into_raw(Box::default());
+        match POOL.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            // Another thread was faster; ours is lost, 100 bytes.
+            Err(other) => other,
+        }
+    } else {
+        known
+    };
+    // SAFETY: the pointer came from a box that is never freed.
+    unsafe { &*pool }
+}
+
+impl Pool {
+    /// The inbox; None if it stays locked, as it may in the child of a fork.
+    fn inbox(&self) -> Option<MutexGuard<'_, Inbox>> {
+        for tries in 0..10_000 {
+            match self.inbox.try_lock() {
+                Ok(inbox) => return Some(inbox),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if tries < 100 => std::hint::spin_loop(),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
             }
         }
-    });
+        None
+    }
+
+    /// Asks for `helpers`, starting as many as are missing.
+    fn call(&'static self, helpers: usize, shared: &Arc<Shared>) {
+        let Some(mut inbox) = self.inbox() else { return };
+        inbox.calls.extend(std::iter::repeat_n(shared, helpers).cloned());
+        let missing = inbox.calls.len().saturating_sub(inbox.waiting).min(helpers);
+        for _ in 0..missing {
+            let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
+            if started.is_err() {
+                break;
+            }
+            inbox.helpers += 1;
+        }
+        drop(inbox);
+        for _ in 0..helpers {
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Takes back the calls that nobody has answered.
+    fn call_off(&self, shared: &Arc<Shared>) {
+        if let Some(mut inbox) = self.inbox() {
+            inbox.calls.retain(|call| !Arc::ptr_eq(call, shared));
+        }
+    }
+
+    /// The life of a helper.
+    fn serve(&self) {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            while let Some(call) = inbox.calls.pop_front() {
+                drop(inbox);
+                call.help();
+                drop(call);
+                inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+            // More than the CPUs need not wait.
+            if inbox.waiting > cpus() {
+                inbox.helpers -= 1;
+                return;
+            }
+            inbox.waiting += 1;
+            inbox = self.wanted.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+            inbox.waiting -= 1;
+        }
+    }
+}
+
+/// Runs `run` on the calling thread and on up to so many helpers.
+fn with_helpers(helpers: usize, run: &(dyn Fn() + Sync)) {
+    // SAFETY: only the lifetime changes. `close` below returns when nobody is at the work and nobody can join, and it
+    // is reached whatever happens: a panic of our own share is caught before.
+    let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(run) };
+    let state = Mutex::new(State { open: true, helping: 0, panic: None });
+    let shared = Arc::new(Shared { run: erased, state, changed: Condvar::new() });
+    let pool = pool();
+    pool.call(helpers, &shared);
+    let own = catch_unwind(AssertUnwindSafe(run));
+    let theirs = shared.close();
+    pool.call_off(&shared);
+    if let Some(panic) = own.err().or(theirs) {
+        resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_done_once() {
+        for threads in [1, 2, 3, 17] {
+            for items in [0, 1, 2, 1000] {
+                let done: Vec<AtomicUsize> = (0..items).map(|_| AtomicUsize::new(0)).collect();
+                on_threads(threads, items, |next| {
+                    while let Some(item) = next() {
+                        done[item].fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+                assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "{threads} {items}");
+            }
+        }
+    }
+
+    #[test]
+    fn helpers_come_and_are_kept() {
+        let names = Mutex::new(Vec::new());
+        let wait = std::sync::Barrier::new(2);
+        for _ in 0..3 {
+            with_helpers(1, &|| {
+                wait.wait();
+                names.lock().unwrap().push(std::thread::current().name().map(str::to_owned));
+            });
+        }
+        let names = names.into_inner().unwrap();
+        assert_eq!(names.iter().filter(|name| name.as_deref() == Some("kizami")).count(), 3);
+    }
+
+    #[test]
+    fn many_callers_at_once() {
+        let total = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        on_threads(4, 10, |next| {
+                            while next().is_some() {
+                                total.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 8 * 200 * 10);
+    }
+
+    #[test]
+    fn a_panic_arrives_and_the_helpers_go_on() {
+        for threads in [1, 2, 4] {
+            let outcome = catch_unwind(|| on_threads(threads, 8, |next| assert!(next() != Some(5), "five")));
+            assert!(threads > 1 || outcome.is_ok());
+            let outcome = catch_unwind(|| {
+                on_threads(threads, 8, |next| {
+                    while let Some(item) = next() {
+                        assert!(item != 5, "five");
+                    }
+                });
+            });
+            assert!(outcome.is_err());
+        }
+        every_item_is_done_once();
+    }
+
+    #[test]
+    fn without_an_answer_the_caller_does_it_all() {
+        // As after a fork: an inbox that nobody serves, and one that is locked for ever.
+        let pool: &'static Pool = Box::leak(Box::default());
+        let shared = Arc::new(Shared {
+            run: &|| (),
+            state: Mutex::new(State { open: true, helping: 0, panic: None }),
+            changed: Condvar::new(),
+        });
+        let locked = pool.inbox.lock().unwrap();
+        pool.call(1, &shared);
+        assert!(shared.close().is_none());
+        pool.call_off(&shared);
+        drop(locked);
+        assert_eq!(pool.inbox.lock().unwrap().helpers, 0);
+    }
 }

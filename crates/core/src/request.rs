@@ -12,17 +12,18 @@ use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use crate::turn;
 
-/// Bytes of text a job when there is more than one thread; a multiple of what a thread start costs.
+/// Most bytes of text a job: what fits in a core's own cache, with its ids and what was learned.
 pub(crate) const JOB_BYTES: usize = 64 << 10;
-/// Requests below this many bytes run on the calling thread.
-const PARALLEL_BYTES: usize = 160 << 10;
+/// Fewest bytes of text a job when there is more than one thread: what it takes to wake one.
+const LEAST_JOB_BYTES: usize = 8 << 10;
+/// Jobs a thread, so that none waits for long for the others at the end.
+const JOBS_A_THREAD: usize = 4;
+/// Requests below this many bytes use processors that are idle, no others.
+const LARGE_BYTES: usize = 256 << 10;
 /// Segments up to this many bytes are copied side by side, so that they share batches.
 const JOINED_BYTES: usize = 4 << 10;
-/// Units of memory a job of text that is not UTF-8.
-const WIDE_UNITS: usize = 32 << 10;
-/// A stretch is not parted for what it has over this.
-const BOUNDARY_SEARCH: usize = 4 << 10;
 
 /// A stretch to encode on its own.
 #[derive(Debug, Clone, Copy)]
@@ -152,19 +153,22 @@ impl<'a> Request<'a> {
         self.segments.len()
     }
 
-    /// Threads that are worth starting.
-    pub fn threads(&self) -> usize {
-        if self.bytes < PARALLEL_BYTES {
-            return 1;
+    /// Threads that are worth waking, and bytes a job for them.
+    pub fn threads(&self) -> (usize, usize) {
+        let worth = self.bytes / (2 * LEAST_JOB_BYTES);
+        if worth < 2 {
+            return (1, JOB_BYTES);
         }
-        parallel::num_threads().min(self.bytes / JOB_BYTES)
+        let idle = if self.bytes < LARGE_BYTES { 1 + turn::idle() } else { usize::MAX };
+        let threads = worth.min(parallel::num_threads()).min(idle);
+        (threads, (self.bytes / (threads * JOBS_A_THREAD)).clamp(LEAST_JOB_BYTES, JOB_BYTES))
     }
 
-    /// Calls `each` for every job in order. Long text is parted if `part`.
+    /// Calls `each` for every job in order. Text is parted so that most jobs have about `job_bytes`.
     pub fn for_each_job(
         &'a self,
         tokenizer: &Tokenizer,
-        part: bool,
+        job_bytes: usize,
         mut each: impl FnMut(Job<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let pattern = &tokenizer.pattern;
@@ -179,7 +183,7 @@ impl<'a> Request<'a> {
                 Place::Wide(text) => {
                     let mut start = 0;
                     for end in cuts.chain([text.len()]) {
-                        wide_jobs(pattern, text.slice(start, end), &mut job)?;
+                        wide_jobs(pattern, text.slice(start, end), job_bytes.min(JOB_BYTES) / 2, &mut job)?;
                         start = end;
                     }
                     continue;
@@ -190,11 +194,11 @@ impl<'a> Request<'a> {
                 let mut at = start;
                 let find = |at| if given.allow_special { tokenizer.controls.find(base, at, end) } else { None };
                 while let Some((from, to, id)) = find(at) {
-                    text_jobs(pattern, base, at, from, part, &mut job)?;
+                    text_jobs(pattern, base, at, from, job_bytes, &mut job)?;
                     job(Work::Control(id, to - from))?;
                     at = to;
                 }
-                text_jobs(pattern, base, at, end, part, &mut job)?;
+                text_jobs(pattern, base, at, end, job_bytes, &mut job)?;
                 start = end;
             }
         }
@@ -202,18 +206,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Parts `start..end` into jobs at hard boundaries, or not at all.
+/// Parts `start..end` into jobs at hard boundaries.
 fn text_jobs<'a>(
     pattern: &Pattern,
     base: &'a [u8],
     mut start: usize,
     end: usize,
-    part: bool,
+    job_bytes: usize,
     job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let stretch = &base[..end];
-    while part && end - start > JOB_BYTES + BOUNDARY_SEARCH {
-        let Some(at) = (start + JOB_BYTES..end).find(|&at| pattern.is_hard_boundary(stretch, at)) else { break };
+    // A job may be half as large again: a small rest is not worth one.
+    while (end - start) / 3 > job_bytes / 2 {
+        let Some(at) = (start + job_bytes..end).find(|&at| pattern.is_hard_boundary(stretch, at)) else { break };
         job(Work::Text(base, start, at))?;
         start = at;
     }
@@ -224,11 +229,12 @@ fn text_jobs<'a>(
 fn wide_jobs<'a>(
     pattern: &Pattern,
     text: Text<'a>,
+    job_units: usize,
     job: &mut impl FnMut(Work<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut start = 0;
-    while text.len() - start > WIDE_UNITS + BOUNDARY_SEARCH {
-        let mut places = start + WIDE_UNITS..text.len();
+    while (text.len() - start) / 3 > job_units / 2 {
+        let mut places = start + job_units..text.len();
         let Some(at) = places.find(|&at| pattern.parts(text.unit(at - 1), text.unit(at))) else { break };
         job(Work::Wide(text.slice(start, at)))?;
         start = at;

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use kizami_core::{Prepared, Segment, Text};
+use kizami_core::{Encoded, Segment, Text, turn};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyIterator, PyList, PyString, PyTuple};
 
-use crate::errors::{raise, to_py_err};
+use crate::errors::raise;
 
 /// Requests up to this many bytes keep the interpreter lock: releasing it costs more than they take.
 const ATTACHED_BYTES: usize = 4 << 10;
@@ -219,18 +219,13 @@ pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string())
 }
 
-/// Runs `f`, with the interpreter lock released if `bytes` is large.
+/// Runs `f`, with the interpreter lock released if `bytes` is large; then in turn with other requests.
 pub fn run<T: Send>(py: Python<'_>, bytes: usize, f: impl FnOnce() -> T + Send) -> T {
-    if bytes <= ATTACHED_BYTES { f() } else { py.detach(f) }
+    if bytes <= ATTACHED_BYTES { f() } else { py.detach(|| turn::take(f)) }
 }
 
 /// The ids of a request as an array that owns its data.
-pub fn encode_to_array<'py>(
-    py: Python<'py>,
-    prepared: &Prepared<'_>,
-    ends: Option<&mut Vec<usize>>,
-) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let encoded = run(py, prepared.bytes(), || prepared.encode(ends)).map_err(|e| to_py_err(py, &e))?;
+pub fn to_array<'py>(py: Python<'py>, encoded: &Encoded<'_>) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let len = encoded.len();
     if len < DETACHED_IDS {
         // SAFETY: nobody else knows the new array yet, and every element is written before it is read.

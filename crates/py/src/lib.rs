@@ -28,6 +28,13 @@ fn get_num_threads() -> usize {
     kizami_core::parallel::num_threads()
 }
 
+/// To be called in the child of a fork: no other thread of ours exists there.
+#[pyfunction]
+fn forget_threads() {
+    kizami_core::turn::forget();
+    kizami_core::parallel::forget();
+}
+
 /// The class of every code point, one byte each, 0x110000 bytes; names in `CLASS_NAMES`.
 #[pyfunction]
 fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
@@ -44,7 +51,7 @@ mod native {
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
-    use super::{bundled_names, char_classes, get_num_threads, set_num_threads};
+    use super::{bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::convert::{Held, Ids, encode_to_array, run};
+use crate::convert::{Held, Ids, run, to_array};
 use crate::errors::{guard, to_py_err};
 
 /// SHA-256 of the rank file that the bundled Kimi models share; empty in a build without them.
@@ -182,8 +182,8 @@ impl Tokenizer {
     ) -> PyResult<IdArray<'py>> {
         let segments = held.segments()?;
         let size = segments.iter().map(|s| s.text.max_utf8_len()).sum();
-        let prepared = run(py, size, || self.core.prepare(&segments, Options { legacy_chunks }));
-        encode_to_array(py, &prepared.map_err(|e| to_py_err(py, &e))?, ends)
+        let encode = || self.core.prepare(&segments, Options { legacy_chunks })?.encode(ends);
+        to_array(py, &run(py, size, encode).map_err(|e| to_py_err(py, &e))?)
     }
 
     fn count_held(&self, py: Python<'_>, held: &Held<'_>) -> PyResult<usize> {
