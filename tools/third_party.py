@@ -21,7 +21,7 @@ TARGET = ROOT / "THIRD_PARTY.md"
 BEGIN = "<!-- crates: written by tools/third_party.py -->"
 END = "<!-- end of crates -->"
 # Their terms are not those of the MIT licence alone: their files are quoted in full.
-QUOTED = {"numpy": ("LICENSE",), "encoding_rs": ("LICENSE-WHATWG",)}
+QUOTED = {"numpy": ("LICENSE",)}
 
 
 def cargo(*args: str) -> str:

@@ -440,6 +440,14 @@ def test_b62_a_fork_while_threads_encode() -> None:
     assert in_new_process(PARENT + background + FORK + "stop.set()\n") == "ended 0 True"
 
 
+@needs_fork
+def test_b62_a_fork_that_python_does_not_know_of() -> None:
+    """Then nobody tells the child that the helpers of its parent do not exist there."""
+    unknown = FORK.replace("os.fork()", "ctypes.PyDLL(None).fork()")
+
+    assert in_new_process(PARENT + "import ctypes\n" + unknown) == "ended 0 True"
+
+
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
 def test_b62_pools_of_processes(method: str, tmp_path: os.PathLike[str]) -> None:
     script = os.path.join(tmp_path, "pool.py")

@@ -10,6 +10,7 @@
 //! change of kind. [`cuts_units`] does the same where a code point is a unit of memory, surrogates among them (lengths
 //! count before those are replaced). [`cuts_code_points`] is the literal rule, the twin in tests.
 
+use crate::simd::{self, Task};
 use crate::unicode::{decode_at, is_python_space};
 
 /// Code points per slice.
@@ -98,12 +99,27 @@ fn advance(text: &[u8], mut at: usize, mut count: usize) -> usize {
         while to < text.len() && is_continuation(text[to]) {
             to += 1;
         }
-        count -= text[at..to].iter().filter(|b| !is_continuation(**b)).count();
+        count -= simd::level().run(Starts(&text[at..to]));
         at = to;
     }
     at
 }
 
+/// Counts the bytes with which a character starts.
+struct Starts<'a>(&'a [u8]);
+
+impl Task for Starts<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        // No more than 255 at a time: counters of one byte make the widest vectors.
+        let few = |bytes: &[u8]| bytes.iter().fold(0u8, |count, &byte| count + u8::from(!is_continuation(byte)));
+        self.0.chunks(224).map(|bytes| usize::from(few(bytes))).sum()
+    }
+}
+
+#[inline(always)]
 fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }

@@ -28,6 +28,7 @@ mod text;
 mod tokenizer;
 pub mod turn;
 pub mod unicode;
+mod utf8;
 mod vocab;
 mod worker;
 

@@ -7,6 +7,7 @@
 
 use crate::cuts;
 use crate::error::{Error, reserve};
+use crate::utf8;
 
 /// The characters of one segment, in the caller's own memory.
 #[derive(Debug, Clone, Copy)]
@@ -103,62 +104,18 @@ impl<'a> Text<'a> {
     /// [`Error::Memory`] if the buffer cannot grow.
     pub fn append_utf8(&self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         match *self {
-            Text::Utf8(text) => {
-                reserve(buffer, text.len())?;
-                buffer.extend_from_slice(text.as_bytes());
-                Ok(())
-            }
-            Text::Latin1(bytes) if bytes.is_ascii() => {
-                reserve(buffer, bytes.len())?;
-                buffer.extend_from_slice(bytes);
-                Ok(())
-            }
-            Text::Latin1(bytes) => latin1_to_utf8(bytes, buffer),
-            Text::Ucs2(units) => ucs2_to_utf8(units, buffer),
-            Text::Ucs4(units) => ucs4_to_utf8(units, buffer),
+            Text::Utf8(text) => copy(text.as_bytes(), buffer),
+            Text::Latin1(bytes) if bytes.is_ascii() => copy(bytes, buffer),
+            Text::Latin1(bytes) => utf8::append(bytes, buffer),
+            Text::Ucs2(units) => utf8::append(units, buffer),
+            Text::Ucs4(units) => utf8::append(units, buffer),
         }
     }
 }
 
-fn latin1_to_utf8(bytes: &[u8], arena: &mut Vec<u8>) -> Result<(), Error> {
-    let start = arena.len();
-    reserve(arena, bytes.len() * 2)?;
-    arena.resize(start + bytes.len() * 2, 0);
-    let written = encoding_rs::mem::convert_latin1_to_utf8(bytes, &mut arena[start..]);
-    arena.truncate(start + written);
-    Ok(())
-}
-
-fn ucs2_to_utf8(units: &[u16], arena: &mut Vec<u8>) -> Result<(), Error> {
-    let start = arena.len();
-    reserve(arena, units.len() * 3)?;
-    arena.resize(start + units.len() * 3, 0);
-    let written = encoding_rs::mem::convert_utf16_to_utf8(units, &mut arena[start..]);
-    arena.truncate(start + written);
-    Ok(())
-}
-
-fn ucs4_to_utf8(units: &[u32], arena: &mut Vec<u8>) -> Result<(), Error> {
-    reserve(arena, units.len() * 4)?;
-    let mut i = 0;
-    while i < units.len() {
-        let unit = units[i];
-        i += 1;
-        if unit < 0x80 {
-            arena.push(crate::num::low_u8(unit));
-            continue;
-        }
-        let high = unit & 0xffff_fc00 == 0xd800;
-        let c = match units.get(i) {
-            Some(&low) if high && low & 0xffff_fc00 == 0xdc00 => {
-                i += 1;
-                char::from_u32(0x1_0000 + ((unit & 0x3ff) << 10) + (low & 0x3ff))
-            }
-            _ => char::from_u32(unit),
-        };
-        let mut buffer = [0; 4];
-        arena.extend_from_slice(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut buffer).as_bytes());
-    }
+fn copy(bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
+    reserve(buffer, bytes.len())?;
+    buffer.extend_from_slice(bytes);
     Ok(())
 }
 

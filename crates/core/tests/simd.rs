@@ -33,6 +33,8 @@ fn every_byte_at_every_place_has_its_planes() {
             if let Some(avx2) = kizami_core::simd::Avx2::new() {
                 assert_eq!(avx2.ascii(&bytes), want, "byte {byte} at {place}");
             }
+            #[cfg(target_arch = "aarch64")]
+            assert_eq!(kizami_core::simd::Neon.ascii(&bytes), want, "byte {byte} at {place}");
         }
     }
 }
@@ -85,6 +87,8 @@ fn check_planes(text: &str) {
     if let Some(avx2) = kizami_core::simd::Avx2::new() {
         assert_eq!(all_planes(avx2, text), want, "avx2 {text:?}");
     }
+    #[cfg(target_arch = "aarch64")]
+    assert_eq!(all_planes(kizami_core::simd::Neon, text), want, "neon {text:?}");
 }
 
 #[test]
@@ -120,6 +124,8 @@ fn bytes_that_are_not_utf_8_end_and_do_no_harm() {
         if let Some(avx2) = kizami_core::simd::Avx2::new() {
             avx2.characters(&window, OTHER, &mut planes);
         }
+        #[cfg(target_arch = "aarch64")]
+        kizami_core::simd::Neon.characters(&window, OTHER, &mut planes);
     }
 }
 

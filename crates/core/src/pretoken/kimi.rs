@@ -47,6 +47,8 @@ pub(super) fn fill(level: Level, text: &[u8], at: usize, batch: &mut Batch) -> u
         Form::Scalar => level.run(super::kimi_planes::Fill { classify: crate::simd::Scalar, text, at, batch }),
         #[cfg(target_arch = "x86_64")]
         Form::Avx2(classify) => level.run(super::kimi_planes::Fill { classify, text, at, batch }),
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Form::Neon => level.run(super::kimi_planes::Fill { classify: crate::simd::Neon, text, at, batch }),
     }
 }
 

@@ -96,7 +96,8 @@ fn words<C: Classify>(classify: C, text: &[u8], origin: usize, batch: &mut Batch
             // The pre-tokens that start before the flag; the scanner ends the last of them.
             starts &= below(trailing(flags));
         }
-        if !batch.cut(base, starts) {
+        batch.cut(base, starts);
+        if batch.is_full() {
             return batch.pending();
         }
         if flags != 0 {
@@ -111,9 +112,6 @@ fn words<C: Classify>(classify: C, text: &[u8], origin: usize, batch: &mut Batch
 #[inline(always)]
 fn by_scanner(text: &[u8], batch: &mut Batch, end: Option<usize>) -> usize {
     let at = batch.pending();
-    if batch.is_full() {
-        return at;
-    }
     let end = end.unwrap_or_else(|| next_end(text, at));
     batch.push(at, end);
     end

@@ -25,10 +25,10 @@ use crate::error::Error;
 use crate::simd::Level;
 use crate::unicode::decode_at;
 
-/// Pre-tokens a batch: large enough to hide a batch's fixed costs, small enough for L1.
-pub const BATCH: usize = 128;
-/// Slots behind a batch, so that bit maps are written out eight bits at a time.
-const SPARE: usize = 16;
+/// Pre-tokens after which a batch is full: large enough to hide a batch's fixed costs, small enough for L1.
+const ENOUGH: usize = 128;
+/// Most pre-tokens of a batch: the last 64 bytes before it was full are used up, though each may be a pre-token.
+pub const BATCH: usize = ENOUGH + 64;
 
 /// Added to the start of a range for its end if the range is no range but a token id; no text is so long.
 const IS_ID: u32 = 1 << 31;
@@ -37,14 +37,14 @@ const IS_ID: u32 = 1 << 31;
 #[derive(Debug)]
 pub struct Batch {
     /// `(start, end)` in bytes; the first `len` are valid.
-    ranges: [(u32, u32); BATCH + SPARE],
+    ranges: [(u32, u32); BATCH],
     /// Number of valid ranges.
     len: usize,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { ranges: [(0, 0); BATCH + SPARE], len: 0 }
+        Batch { ranges: [(0, 0); BATCH], len: 0 }
     }
 }
 
@@ -94,46 +94,31 @@ impl Batch {
         crate::num::ix(self.ranges[self.len].0)
     }
 
-    /// Ends a pre-token, and starts the next, at `base` plus each bit of `bits`; false if the batch is full before the
-    /// last of them.
+    /// Ends a pre-token, and starts the next, at `base` plus each bit of `bits`. The batch must not be full before.
     #[inline(always)]
-    fn cut(&mut self, base: usize, mut bits: u64) -> bool {
+    fn cut(&mut self, base: usize, mut bits: u64) {
         let base = crate::num::to_u32(base);
-        let count = crate::num::ix(bits.count_ones());
-        let fits = self.len + count <= BATCH;
         let mut at = self.len;
-        if fits {
-            self.len += count;
-            while bits != 0 {
-                // Eight at a time, needed or not: cheaper than a loop of unknown length. What is too much is
-                // overwritten by the next; the start of the pending one is not.
-                let slots = self.ranges[at..].first_chunk_mut::<9>().expect("spare slots");
-                for i in 0..8 {
-                    let end = base.wrapping_add(bits.trailing_zeros());
-                    bits &= bits.wrapping_sub(1);
-                    slots[i].1 = end;
-                    slots[i + 1].0 = end;
-                }
-                at += 8;
+        self.len += crate::num::ix(bits.count_ones());
+        while bits != 0 {
+            // Eight at a time, needed or not: cheaper than a loop of unknown length. What is too much is
+            // overwritten by the next; the start of the pending one is not.
+            let slots = self.ranges[at..].first_chunk_mut::<9>().expect("room for 64 more");
+            for i in 0..8 {
+                let end = base.wrapping_add(bits.trailing_zeros());
+                bits &= bits.wrapping_sub(1);
+                slots[i].1 = end;
+                slots[i + 1].0 = end;
             }
-        } else {
-            while at < BATCH {
-                let end = base + bits.trailing_zeros();
-                bits &= bits - 1;
-                self.ranges[at].1 = end;
-                self.ranges[at + 1].0 = end;
-                at += 1;
-            }
-            self.len = BATCH;
+            at += 8;
         }
-        fits
     }
 
-    /// Whether there is no room for another.
+    /// Whether it is time to work off what is there.
     #[inline(always)]
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.len == BATCH
+        self.len >= ENOUGH
     }
 }
 

@@ -2,14 +2,19 @@
 //!
 //! [`Planes`] says of 64 bytes which belong to which class; bit `i` stands for byte `i`. What the classes
 //! mean for a split is decided elsewhere (`pretoken`). [`level`] picks the widest form that the processor has, once;
-//! `KIZAMI_CPU=scan|scalar|avx2` forces one, for tests. All forms give equal planes: `tests/simd.rs`.
+//! `KIZAMI_CPU=scan|scalar|avx2|neon` forces one, for tests. All forms give equal planes: `tests/simd.rs`.
 
+mod classes;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use std::sync::OnceLock;
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub use neon::Neon;
 pub use scalar::Scalar;
 #[cfg(target_arch = "x86_64")]
 pub use x86::Avx2;
@@ -85,6 +90,9 @@ pub(crate) enum Form {
     /// Bit maps by AVX2, with BMI.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    /// Bit maps by NEON.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    Neon,
 }
 
 impl Level {
@@ -94,6 +102,8 @@ impl Level {
         let mut all = vec![Level(Form::Scan), Level(Form::Scalar)];
         #[cfg(target_arch = "x86_64")]
         all.extend(Avx2::new().map(|witness| Level(Form::Avx2(witness))));
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        all.push(Level(Form::Neon));
         all
     }
 
@@ -105,6 +115,8 @@ impl Level {
             Form::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
             Form::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Form::Neon => "neon",
         }
     }
 }

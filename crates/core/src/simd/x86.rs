@@ -13,9 +13,10 @@ use std::arch::x86_64::{
     _mm256_slli_epi16, _mm256_testz_si256, _mm256_zextsi128_si256,
 };
 
+use super::classes::{BITS_OF, HANGUL_PAGES};
 use super::{Classify, Planes, WINDOW};
 use crate::num::ix;
-use crate::unicode::{CASELESS, HAN_LETTER, PAGE, class_of, page};
+use crate::unicode::{CASELESS, HAN_LETTER, PAGE, page};
 
 /// The witness that the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,55 +175,6 @@ fn but(x: Pair, y: Pair) -> Pair {
     (_mm256_andnot_si256(y.0, x.0), _mm256_andnot_si256(y.1, x.1))
 }
 
-/// Han that is one range of one class: U+4E00 to U+9FFF, E4 B8 80 to E9 BF BF.
-const HAN: (u32, u32) = (0x4e00, 0x9fff);
-/// The same for Hangul syllables: U+AC00 to U+D77F, EA B0 80 to ED 9D BF (the others share a page with something else).
-const HANGUL: (u32, u32) = (0xac00, 0xd77f);
-/// The same for kana: U+3041 to U+30FF, E3 81 81 to E3 83 BF, but for [`NO_KANA`].
-const KANA: (u32, u32) = (0x3041, 0x30ff);
-/// Marks and signs among kana: E3 82 97 to 9C, E3 82 A0, E3 83 BB.
-const NO_KANA: [(u32, u32); 3] = [(0x3097, 0x309c), (0x30a0, 0x30a0), (0x30fb, 0x30fb)];
-
-const fn is_uniform(range: (u32, u32), but: &[(u32, u32)], class: u8) -> bool {
-    let mut code_point = range.0;
-    while code_point <= range.1 {
-        let mut i = 0;
-        let mut other = false;
-        while i < but.len() {
-            other |= but[i].0 <= code_point && code_point <= but[i].1;
-            i += 1;
-        }
-        if !other && class_of(code_point) != class {
-            return false;
-        }
-        code_point += 1;
-    }
-    true
-}
-const _: () = {
-    assert!(is_uniform(HAN, &[], HAN_LETTER) && is_uniform(HANGUL, &[], CASELESS));
-    assert!(is_uniform(KANA, &NO_KANA, CASELESS));
-};
-
-/// What each class is to the planes, by class: the bits of [`Planes`] in the order that `characters` takes them off.
-const BITS_OF: [u8; 16] = {
-    use crate::unicode::{HAN_NUMBER, HAN_OTHER, LOWER, MARK, NUMBER, SPACE, UPPER};
-    const fn ix(class: u8) -> usize {
-        class as usize
-    }
-    let mut bits = [0; 16];
-    bits[ix(LOWER)] = 0x80;
-    bits[ix(UPPER)] = 0x40;
-    bits[ix(CASELESS)] = 0x20;
-    bits[ix(MARK)] = 0x20 | 0x10;
-    bits[ix(NUMBER)] = 0x08;
-    bits[ix(SPACE)] = 0x04;
-    bits[ix(HAN_LETTER)] = 0x02;
-    bits[ix(HAN_NUMBER)] = 0x02 | 0x08;
-    bits[ix(HAN_OTHER)] = 0x02 | 0x01;
-    bits
-};
-
 #[inline]
 #[target_feature(enable = "avx2")]
 fn characters(window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8 {
@@ -257,7 +209,7 @@ fn characters(window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8 {
             found = look_up(page(u32::from(lead & 0x1f)), second);
         } else if lead < 0xf0 {
             let number = u32::from(lead & 0x0f) << 6 | u32::from(next & 0x3f);
-            if HANGUL.0 >> 6 <= number && number <= HANGUL.1 >> 6 {
+            if HANGUL_PAGES.contains(&number) {
                 let (low, high) = (both(equal(first, 0xea), at_least(second, 0xb0)), at_most(second, 0x9d));
                 members = either(range(first, 0xeb, 0xec), either(low, both(equal(first, 0xed), high)));
                 found = all(CASELESS);
