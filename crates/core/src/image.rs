@@ -1,6 +1,6 @@
 //! Tables as one block of bytes, so that loading is mapping, not building.
 //!
-//! # Format (version 1, little-endian)
+//! # Format (version 2, little-endian)
 //! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), FNV-1a-64 checksum of all that follows
 //! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed), zeros. Then one entry of
 //! 16 bytes a section: offset from the start of the image (8), length in bytes (8). Then the sections, each
@@ -21,7 +21,7 @@ use crate::worker::Workers;
 
 /// Alignment of an image and of its sections, in bytes.
 pub const ALIGN: usize = 64;
-const MAGIC: &[u8; 8] = b"KIZAMI\0\x01";
+const MAGIC: &[u8; 8] = b"KIZAMI\0\x02";
 const HEADER: usize = 64;
 const SECTIONS: usize = 13;
 

@@ -154,6 +154,7 @@ impl Drop for Loan<'_> {
         if worker.utf8.capacity() > MAX_IDLE_ROOM {
             worker.utf8 = Vec::new();
         }
+        worker.scratch.shrink(MAX_IDLE_ROOM);
         self.home.list(|idle| {
             if idle.len() < MAX_IDLE {
                 idle.push(worker);

@@ -27,6 +27,12 @@ pub struct HeapScratch {
     prev: Vec<u32>,
 }
 
+impl HeapScratch {
+    pub(super) fn capacity(&self) -> usize {
+        self.queue.capacity().max(self.token.capacity())
+    }
+}
+
 /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`.
 pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
     scratch.tokens.clear();

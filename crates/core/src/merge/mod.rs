@@ -30,6 +30,14 @@
 //!
 //! What they wait for is memory: beyond two megabytes a look-up costs as much as thirty near ones. So tables are
 //! packed, with what is frequent side by side, and filters stand before those that seldom have an answer.
+//!
+//! # What lost
+//! - Longest match for short ASCII words: half again as slow as the registers for letters at random, no better for
+//!   English. Registers for short Cyrillic or Han: a third slower than longest match.
+//! - Dropping more than one token at the end of a window: refused windows get rarer (they are rare), windows more.
+//! - Looking a stretch up among the tokens before merging it: as many far reads as it saves.
+//! - Threads inside one pre-token: windows would allow it, but the published path cuts runs to 25,000 characters
+//!   ([`crate::cuts`]), so that there are jobs enough for all threads as it is.
 
 pub mod border;
 pub mod greedy;
@@ -156,6 +164,15 @@ impl Scratch {
         self.tokens.clear();
         self.tokens.extend_from_slice(ids);
         &self.tokens
+    }
+
+    /// Gives memory back if it has grown beyond `most` elements, as it does for a huge pre-token.
+    pub(crate) fn shrink(&mut self, most: usize) {
+        let Stretches { ends, padded, ids, .. } = &self.stretches;
+        let grown = [&self.tokens, &self.starts, &self.cover, ends, ids].iter().map(|v| v.capacity()).max();
+        if grown.max(Some(padded.capacity())).max(Some(self.heap.capacity())) > Some(most) {
+            *self = Scratch::default();
+        }
     }
 
     /// The ids that the last merge gave.
