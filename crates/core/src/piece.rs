@@ -148,7 +148,7 @@ impl Task for Look<'_> {
         for i in 0..n {
             let (ids, found) = near.look(keys[i], hashes[i]);
             answers[i].set(ids);
-            if !found {
+            if !found | ids.are_elsewhere() {
                 // Asked for now, needed when the rest has been compared.
                 words.prefetch(hashes[i]);
                 misses[count] = to_u32(i);
@@ -201,7 +201,9 @@ fn solve(
         let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
         if let Some(key) = LongKey::new(piece) {
             if piece.len() <= MAX_KEY_BYTES {
-                cache.near().prefetch_long(key.hash());
+                if answers[ix(miss)].spill().is_some() {
+                    cache.near().prefetch_long(key.hash());
+                }
             } else if let Some(ids) = cache.get_long(&key, hash) {
                 answers[ix(miss)] = ids;
                 continue;
@@ -215,7 +217,7 @@ fn solve(
         let (piece, key, hash) = (&text[ix(from)..ix(to)], keys[ix(miss)], hashes[ix(miss)]);
         let ids = if piece.len() <= MAX_KEY_BYTES {
             // An equal pre-token of this batch may have put it there.
-            if let Some(ids) = cache.get(key, hash) {
+            if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
                 answers[ix(miss)] = ids.widen();
                 continue;
             }
@@ -249,7 +251,7 @@ impl Task for Emit<'_> {
     }
 }
 
-/// The ids of a pre-token that has a short key and is not in its line of the cache; puts them there.
+/// The ids of a pre-token that has a short key, and that has none in its line of the cache; puts them there.
 #[inline(never)]
 pub(crate) fn encode_short<'a>(
     tables: &Tables,
@@ -259,26 +261,39 @@ pub(crate) fn encode_short<'a>(
     cache: &mut Cache,
     scratch: &'a mut Scratch,
 ) -> &'a [u32] {
-    if let Some(ids) = cache.get_before(key, hash) {
-        return scratch.some(&ids.places()[..ids.count()]);
-    }
-    // Those of many ids are under the long key.
-    let long_key = LongKey::load(piece, 0, piece.len());
-    let long_hash = long_key.hash();
-    if let Some(ids) = cache.get_long(&long_key, long_hash).or_else(|| cache.get_long_before(&long_key, long_hash)) {
-        return scratch.some(&ids.places()[..ids.count()]);
-    }
-    if let Some(id) = tables.words.find_key(key, hash) {
-        cache.put(key, hash, Ids::one(id));
-        return scratch.one(id);
+    let known = cache.get(key, hash).or_else(|| cache.get_before(key, hash));
+    match known {
+        Some(ids) if ids.are_elsewhere() => {
+            let (key, hash) = long_key(piece);
+            if let Some(ids) = cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash)) {
+                return scratch.some(&ids.places()[..ids.count()]);
+            }
+        }
+        Some(ids) => return scratch.some(&ids.places()[..ids.count()]),
+        None => {
+            if let Some(id) = tables.words.find_key(key, hash) {
+                cache.put(key, hash, Ids::one(id));
+                return scratch.one(id);
+            }
+        }
     }
     let ids = merge_in_stretches(tables, piece, cache, scratch);
     if let Some(ids) = Ids::pack(ids) {
         cache.put(key, hash, ids);
     } else if let Some(ids) = Ids::pack(ids) {
-        cache.put_long(&long_key, long_hash, ids);
+        if known.is_none() {
+            cache.put(key, hash, Ids::ELSEWHERE);
+        }
+        let (key, hash) = long_key(piece);
+        cache.put_long(&key, hash, ids);
     }
     ids
+}
+
+/// The long key of a short pre-token, and its hash.
+fn long_key(piece: &[u8]) -> (LongKey, u64) {
+    let key = LongKey::load(piece, 0, piece.len());
+    (key, key.hash())
 }
 
 /// The ids of a pre-token that is too long for a short key; `hash` is that of its long key, if it has one.
@@ -356,7 +371,7 @@ fn encode_stretch<'a>(
     scratch: &'a mut Scratch,
 ) -> &'a [u32] {
     let hash = key.hash();
-    if let Some(ids) = cache.get(key, hash) {
+    if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
         return scratch.some(&ids.places()[..ids.count()]);
     }
     tables.merges.merge(stretch, scratch);

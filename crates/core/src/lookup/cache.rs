@@ -2,7 +2,7 @@
 //!
 //! Two tables of 64-byte lines. A line of the first holds two entries: a [`Key`] and up to [`SHORT_IDS`] ids. A line of
 //! the second holds one: a [`LongKey`] and up to [`LONG_IDS`] ids; pre-tokens of more than 15 bytes are there, and
-//! shorter ones of too many ids for the first. Both hold the entries of a line, or of two lines side by side, in the
+//! shorter ones of too many ids for the first, which says so ([`Ids::ELSEWHERE`]). Both hold the entries of a line, or of two lines side by side, in the
 //! order in which they came: a new one pushes out the older of the two. (To move an entry to the front when it is hit
 //! would keep useful ones longer, and costs more than it saves: a branch in the innermost loop.)
 //!
@@ -112,6 +112,16 @@ impl Ids<LONG_IDS> {
 }
 
 impl Ids<SHORT_IDS> {
+    /// Stands for more ids than there is room for; they are under the long key.
+    pub const ELSEWHERE: Self = Ids([SPILLED << COUNT_SHIFT, 0, 0, 0]);
+
+    /// Whether the ids are elsewhere.
+    #[inline(always)]
+    #[must_use]
+    pub fn are_elsewhere(&self) -> bool {
+        self.0[0] >= SPILLED << COUNT_SHIFT
+    }
+
     /// The same with more places.
     #[inline(always)]
     #[must_use]
@@ -283,7 +293,7 @@ impl Cache {
         Near { pairs, pair_bits, singles, single_bits }
     }
 
-    /// The ids of the pre-token with this key; `hash` is [`Key::hash`].
+    /// The ids of the pre-token with this key, or [`Ids::ELSEWHERE`]; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]
     pub fn get(&self, key: Key, hash: u64) -> Option<Ids<SHORT_IDS>> {

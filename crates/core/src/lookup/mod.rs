@@ -5,7 +5,9 @@
 //! exact. Tokens of 16 bytes and more are in [`LongTable`], whose slots hold an id and are
 //! compared with the vocabulary's bytes. No probe trusts a hash: bytes are always compared.
 //!
-//! Tokens are placed in rank order, so frequent ones sit in their home line. A line that was full
+//! An eighth of the lines is for the tokens of lowest rank, which make up most of a text: they lie close together, so that
+//! little of the table is read at all. Tokens are placed in rank order, so frequent ones sit in their home line. A line
+//! that was full
 //! when a token wanted in says so by its overflow flag; a probe goes on only past such lines.
 
 pub mod cache;
@@ -13,12 +15,15 @@ mod key;
 
 pub use key::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 
-use crate::num::{fast_range, to_u32};
+use crate::num::{fast_range, low_u32, to_u32};
 use crate::table::{Plain, Table};
-use crate::vocab::Vocab;
+use crate::vocab::{MAX_TOKENS, Vocab};
 
 /// Keys a line.
 const SLOTS: usize = 3;
+/// The bits of an id.
+const ID_MASK: u32 = (1 << 20) - 1;
+const _: () = assert!(MAX_TOKENS == 1 << 20);
 /// No id.
 const NONE: u32 = u32::MAX;
 
@@ -44,10 +49,11 @@ pub struct WordTable {
     long: LongTable,
 }
 
-/// Ids of tokens of 16 bytes and more, open addressing by a hash of the bytes.
+/// Tokens of 16 bytes and more, open addressing by a hash of the bytes: the id, and above it some bits of the hash, so
+/// that the bytes of a token that is not wanted are next to never looked at.
 #[derive(Debug, Clone)]
 pub struct LongTable {
-    /// Token ids, [`NONE`] where empty; at most half full.
+    /// Token ids with [`tag`]s, [`NONE`] where empty; at most half full.
     ids: Table<u32>,
 }
 
@@ -58,17 +64,24 @@ impl WordTable {
         let short = vocab.iter().filter(|t| t.len() <= MAX_KEY_BYTES).count();
         // Two thirds full on average: long chains of overflow stay rare, 5 MB for 160,000 tokens.
         let empty = Line { keys: [Key::EMPTY; SLOTS], ids: [NONE; SLOTS], overflow: 0 };
-        let mut lines = vec![empty; short.div_ceil(2).max(1)];
+        let mut lines = vec![empty; short.div_ceil(2).max(2)];
+        let (hot, rest) = lines.split_at_mut(hot_lines(short.div_ceil(2).max(2)));
+        let mut room = 2 * hot.len();
         let mut long = vec![NONE; ((vocab.iter().count() - short) * 2).max(1)];
         for (id, token) in (0..).zip(vocab.iter()) {
             match Key::new(token) {
-                Some(key) => place(&mut lines, key, id),
+                Some(key) if room > 0 => {
+                    room -= 1;
+                    place(hot, key, id);
+                }
+                Some(key) => place(rest, key, id),
                 None => {
-                    let mut at = fast_range(hash_long(token), long.len());
+                    let hash = hash_long(token);
+                    let mut at = fast_range(hash, long.len());
                     while long[at] != NONE {
                         at = (at + 1) % long.len();
                     }
-                    long[at] = id;
+                    long[at] = tag(hash) | id;
                 }
             }
         }
@@ -82,10 +95,14 @@ impl WordTable {
     /// Whether every entry is possible and every probe ends.
     pub(crate) fn is_sound(&self, tokens: u32) -> bool {
         let known = |id: &u32| *id == NONE || *id < tokens;
-        self.lines.iter().any(|l| l.overflow == 0)
+        if self.lines.len() < 2 {
+            return false;
+        }
+        let (hot, rest) = self.parts();
+        [hot, rest].iter().all(|lines| lines.iter().any(|l| l.overflow == 0))
             && self.lines.iter().all(|l| l.ids.iter().all(known))
             && self.long.ids.contains(&NONE)
-            && self.long.ids.iter().all(known)
+            && self.long.ids.iter().all(|&slot| slot == NONE || slot & ID_MASK < tokens)
     }
 
     pub(crate) fn tables(&self) -> (&[Line], &[u32]) {
@@ -108,42 +125,63 @@ impl WordTable {
         self.long.find(vocab, piece)
     }
 
-    /// Asks the processor to bring the line of a key near.
+    /// The lines of the tokens of lowest rank, and those of all others.
+    #[inline(always)]
+    fn parts(&self) -> (&[Line], &[Line]) {
+        self.lines.split_at(hot_lines(self.lines.len()))
+    }
+
+    /// Asks the processor to bring the lines of a key near.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        crate::simd::prefetch(&self.lines[fast_range(hash, self.lines.len())]);
+        let (hot, rest) = self.parts();
+        crate::simd::prefetch(&hot[fast_range(hash, hot.len())]);
+        crate::simd::prefetch(&rest[fast_range(hash, rest.len())]);
     }
 
     /// The id of the token with this key; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]
     pub fn find_key(&self, key: Key, hash: u64) -> Option<u32> {
-        let lines = &self.lines[..];
-        let mut at = fast_range(hash, lines.len());
-        loop {
-            let line = &lines[at];
-            for slot in 0..SLOTS {
-                if line.keys[slot] == key {
-                    return Some(line.ids[slot]);
-                }
+        let (hot, rest) = self.parts();
+        find(hot, key, hash).or_else(|| find(rest, key, hash))
+    }
+}
+
+/// How many of so many lines (two or more) are for the tokens of lowest rank.
+#[inline(always)]
+fn hot_lines(lines: usize) -> usize {
+    (lines / 8).max(1)
+}
+
+#[inline(always)]
+fn find(lines: &[Line], key: Key, hash: u64) -> Option<u32> {
+    let mut at = fast_range(hash, lines.len());
+    loop {
+        let line = &lines[at];
+        for slot in 0..SLOTS {
+            if line.keys[slot] == key {
+                return Some(line.ids[slot]);
             }
-            if line.overflow == 0 {
-                return None;
-            }
-            at = if at + 1 == lines.len() { 0 } else { at + 1 };
         }
+        if line.overflow == 0 {
+            return None;
+        }
+        at = if at + 1 == lines.len() { 0 } else { at + 1 };
     }
 }
 
 impl LongTable {
     fn find(&self, vocab: &Vocab, piece: &[u8]) -> Option<u32> {
-        let mut at = fast_range(hash_long(piece), self.ids.len());
+        let hash = hash_long(piece);
+        let mut at = fast_range(hash, self.ids.len());
         loop {
-            let id = self.ids[at];
-            if id == NONE {
+            let slot = self.ids[at];
+            if slot == NONE {
                 return None;
             }
-            if vocab.token_bytes(id) == Some(piece) {
+            let id = slot & ID_MASK;
+            if slot & !ID_MASK == tag(hash) && vocab.token_bytes(id) == Some(piece) {
                 return Some(id);
             }
             at = (at + 1) % self.ids.len();
@@ -163,6 +201,12 @@ fn place(lines: &mut [Line], key: Key, id: u32) {
         line.overflow = 1;
         at = (at + 1) % lines.len();
     }
+}
+
+/// Bits of a hash, other than those that choose the slot, above the bits of an id; never those of [`NONE`].
+fn tag(hash: u64) -> u32 {
+    let tag = low_u32(hash) & !ID_MASK;
+    if tag == !ID_MASK { 0 } else { tag }
 }
 
 /// A hash of the length and of the first, middle and last eight bytes: constant time, so that a pre-token of a
