@@ -125,7 +125,7 @@ struct Look<'a> {
     text: &'a [u8],
     ranges: &'a [(u32, u32)],
     probes: &'a mut Probes,
-    cache: &'a Cache,
+    cache: &'a mut Cache,
     words: &'a WordTable,
 }
 
@@ -140,15 +140,17 @@ impl Task for Look<'_> {
         let n = ranges.len();
         let (keys, hashes) = (&mut keys[..n], &mut hashes[..n]);
         let answers = &mut answers[..n];
-        let near = cache.near();
+        let mut near = cache.near();
         for i in 0..n {
-            (keys[i], hashes[i]) = look_ahead(text, ranges[i], near);
+            (keys[i], hashes[i]) = look_ahead(text, ranges[i], &near);
         }
         let mut count = 0;
         for i in 0..n {
-            let (ids, found) = near.look(keys[i], hashes[i]);
-            answers[i].set(ids);
-            if !found | ids.are_elsewhere() {
+            if let Some(ids) = near.hit(keys[i], hashes[i])
+                && !ids.are_elsewhere()
+            {
+                answers[i].set(ids);
+            } else {
                 // Asked for now, needed when the rest has been compared.
                 words.prefetch(hashes[i]);
                 misses[count] = to_u32(i);
@@ -161,7 +163,7 @@ impl Task for Look<'_> {
 
 /// The key of a pre-token, and the hash of its key or long key; the line is asked for.
 #[inline(always)]
-fn look_ahead(text: &[u8], (from, to): (u32, u32), near: Near<'_>) -> (Key, u64) {
+fn look_ahead(text: &[u8], (from, to): (u32, u32), near: &Near<'_>) -> (Key, u64) {
     let len = ix(to.wrapping_sub(from));
     if len <= MAX_KEY_BYTES {
         let key = Key::load(text, ix(from), len);
@@ -201,7 +203,8 @@ fn solve(
         let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
         if let Some(key) = LongKey::new(piece) {
             if piece.len() <= MAX_KEY_BYTES {
-                if answers[ix(miss)].spill().is_some() {
+                // Under its long key, perhaps.
+                if cache.get(keys[ix(miss)], hash).is_some() {
                     cache.near().prefetch_long(key.hash());
                 }
             } else if let Some(ids) = cache.get_long(&key, hash) {

@@ -45,6 +45,15 @@ impl Zeros {
         unsafe { bytes.align_to().1 }
     }
 
+    /// All bytes as values of one type before `at`, and of another from there on.
+    #[inline(always)]
+    #[must_use]
+    pub fn split<A: Plain, B: Plain>(&mut self, at: usize) -> (&mut [A], &mut [B]) {
+        let (a, b) = self.map[self.start..self.start + self.len].split_at_mut(at);
+        // SAFETY: as above; and a plain type has no padding that could be written to the bytes.
+        unsafe { (a.align_to_mut().1, b.align_to_mut().1) }
+    }
+
     /// The same for writing.
     #[inline(always)]
     pub fn view_mut<T: Plain>(&mut self, range: Range<usize>) -> &mut [T] {

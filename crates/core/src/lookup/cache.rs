@@ -2,9 +2,9 @@
 //!
 //! Two tables of 64-byte lines. A line of the first holds two entries: a [`Key`] and up to [`SHORT_IDS`] ids. A line of
 //! the second holds one: a [`LongKey`] and up to [`LONG_IDS`] ids; pre-tokens of more than 15 bytes are there, and
-//! shorter ones of too many ids for the first, which says so ([`Ids::ELSEWHERE`]). Both hold the entries of a line, or of two lines side by side, in the
-//! order in which they came: a new one pushes out the older of the two. (To move an entry to the front when it is hit
-//! would keep useful ones longer, and costs more than it saves: a branch in the innermost loop.)
+//! shorter ones of too many ids for the first, which says so ([`Ids::ELSEWHERE`]). In both, a new entry
+//! comes in second place, and a hit there moves it to the first, so that a word seen once cannot push out one that is
+//! used.
 //!
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
 //!
@@ -27,8 +27,10 @@ pub const SHORT_IDS: usize = 4;
 pub const LONG_IDS: usize = 8;
 /// Lines of a small table, as a power of two: 1 MB.
 const SMALL_BITS: u32 = 14;
-/// Lines of a large table: 4 MB.
-const LARGE_BITS: u32 = 16;
+/// Lines of the large table of pairs: 8 MB.
+const LARGE_BITS: u32 = 17;
+/// Lines of the large table of single entries: 4 MB.
+const LARGE_SINGLE_BITS: u32 = 16;
 /// Bytes of a line.
 const LINE: usize = 64;
 /// Entries that a large table takes in before the small one is given up.
@@ -149,7 +151,7 @@ impl Ids<LONG_IDS> {
     }
 }
 
-/// Two entries, the younger first.
+/// Two entries.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Pair {
@@ -177,6 +179,8 @@ struct Lines<L> {
     /// Where its small table lies in the first memory.
     small: Range<usize>,
     large: Option<Zeros>,
+    /// Lines of the large table, as a power of two.
+    large_bits: u32,
     /// Entries put into the table in use.
     puts: usize,
     kind: PhantomData<L>,
@@ -184,26 +188,33 @@ struct Lines<L> {
 
 impl<L: Plain> Lines<L> {
     /// The table whose small form is the `number`th.
-    fn new(number: usize) -> Self {
+    fn new(number: usize, large_bits: u32) -> Self {
         let size = LINE << SMALL_BITS;
-        Lines { small: number * size..(number + 1) * size, large: None, puts: 0, kind: PhantomData }
+        Lines { small: number * size..(number + 1) * size, large: None, large_bits, puts: 0, kind: PhantomData }
     }
 
     /// The lines in use, and their number as a power of two.
     #[inline(always)]
     fn lines<'a>(&'a self, first: &'a Zeros) -> (&'a [L], u32) {
         match &self.large {
-            Some(large) => (large.view(0..LINE << LARGE_BITS), LARGE_BITS),
+            Some(large) => (large.view(0..LINE << self.large_bits), self.large_bits),
             None => (first.view(self.small.clone()), SMALL_BITS),
+        }
+    }
+
+    /// The same for writing, given the small table.
+    #[inline(always)]
+    fn among<'a>(&'a mut self, small: &'a mut [L]) -> (&'a mut [L], u32) {
+        match &mut self.large {
+            Some(large) => (large.view_mut(0..LINE << self.large_bits), self.large_bits),
+            None => (small, SMALL_BITS),
         }
     }
 
     #[inline(always)]
     fn lines_mut<'a>(&'a mut self, first: &'a mut Zeros) -> (&'a mut [L], u32) {
-        match &mut self.large {
-            Some(large) => (large.view_mut(0..LINE << LARGE_BITS), LARGE_BITS),
-            None => (first.view_mut(self.small.clone()), SMALL_BITS),
-        }
+        let small = first.view_mut(self.small.clone());
+        self.among(small)
     }
 
     /// The small table, if it is to be asked for what the large one has not.
@@ -217,7 +228,7 @@ impl<L: Plain> Lines<L> {
     fn count_put(&mut self) {
         self.puts += 1;
         if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            self.large = Some(Zeros::new(LINE << LARGE_BITS));
+            self.large = Some(Zeros::new(LINE << self.large_bits));
             self.puts = 0;
         }
     }
@@ -234,14 +245,18 @@ pub struct Cache {
 
 impl Default for Cache {
     fn default() -> Self {
-        Cache { first: Zeros::new(2 * LINE << SMALL_BITS), pairs: Lines::new(0), singles: Lines::new(1) }
+        Cache {
+            first: Zeros::new(2 * LINE << SMALL_BITS),
+            pairs: Lines::new(0, LARGE_BITS),
+            singles: Lines::new(1, LARGE_SINGLE_BITS),
+        }
     }
 }
 
 /// A cache while nothing is put: a copy of what lies before the lines, which stays in registers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Near<'a> {
-    pairs: &'a [Pair],
+    pairs: &'a mut [Pair],
     pair_bits: u32,
     singles: &'a [Single],
     single_bits: u32,
@@ -250,46 +265,46 @@ pub struct Near<'a> {
 impl Near<'_> {
     /// Asks the processor to bring the line of a short key near.
     #[inline(always)]
-    pub fn prefetch(self, hash: u64) {
+    pub fn prefetch(&self, hash: u64) {
         simd::prefetch(&self.pairs[high_bits(hash, self.pair_bits)]);
     }
 
     /// Asks the processor to bring the line of a long key near.
     #[inline(always)]
-    pub fn prefetch_long(self, hash: u64) {
+    pub fn prefetch_long(&self, hash: u64) {
         simd::prefetch(&self.singles[high_bits(hash, self.single_bits)]);
     }
 
-    /// As [`Cache::get`], without a branch: some ids, and whether they are those of the key.
+    /// As [`Cache::get`]; a hit in second place moves to the first.
     #[inline(always)]
     #[must_use]
-    pub fn look(&self, key: Key, hash: u64) -> (&Ids<SHORT_IDS>, bool) {
-        self.pairs[high_bits(hash, self.pair_bits)].look(key)
+    pub fn hit(&mut self, key: Key, hash: u64) -> Option<&Ids<SHORT_IDS>> {
+        let line = &mut self.pairs[high_bits(hash, self.pair_bits)];
+        if !line.keys[0].is(key) {
+            if !line.keys[1].is(key) {
+                return None;
+            }
+            line.keys.swap(0, 1);
+            line.ids.swap(0, 1);
+        }
+        Some(&line.ids[0])
     }
 }
 
 impl Pair {
-    #[inline(always)]
     fn get(&self, key: Key) -> Option<Ids<SHORT_IDS>> {
-        let (ids, found) = self.look(key);
-        found.then_some(*ids)
-    }
-
-    /// Some ids, and whether they are those of the key. Without a branch.
-    #[inline(always)]
-    fn look(&self, key: Key) -> (&Ids<SHORT_IDS>, bool) {
-        let (first, second) = (self.keys[0].is(key), self.keys[1].is(key));
-        (&self.ids[usize::from(second)], first | second)
+        Some(self.ids[self.keys.iter().position(|&known| known == key)?])
     }
 }
 
 impl Cache {
-    /// The lines, for reading.
+    /// The lines, while nothing is put.
     #[inline(always)]
     #[must_use]
-    pub fn near(&self) -> Near<'_> {
-        let (pairs, pair_bits) = self.pairs.lines(&self.first);
-        let (singles, single_bits) = self.singles.lines(&self.first);
+    pub fn near(&mut self) -> Near<'_> {
+        let (pairs, singles) = self.first.split(LINE << SMALL_BITS);
+        let (pairs, pair_bits) = self.pairs.among(pairs);
+        let (singles, single_bits) = self.singles.among(singles);
         Near { pairs, pair_bits, singles, single_bits }
     }
 
@@ -315,21 +330,31 @@ impl Cache {
         self.pairs.count_put();
         let (lines, bits) = self.pairs.lines_mut(&mut self.first);
         let line = &mut lines[high_bits(hash, bits)];
-        (line.keys, line.ids) = ([key, line.keys[0]], [ids, line.ids[0]]);
+        let place = usize::from(line.keys[0] != Key::default());
+        (line.keys[place], line.ids[place]) = (key, ids);
     }
 
     /// The ids of the pre-token with this long key; `hash` is [`LongKey::hash`].
     #[inline(always)]
     #[must_use]
-    pub fn get_long(&self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
-        let (lines, bits) = self.singles.lines(&self.first);
-        find_long(lines, high_bits(hash, bits), key)
+    pub fn get_long(&mut self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
+        let (lines, bits) = self.singles.lines_mut(&mut self.first);
+        let at = high_bits(hash, bits);
+        if lines[at].key != *key {
+            if lines[at ^ 1].key != *key {
+                return None;
+            }
+            lines.swap(at, at ^ 1);
+        }
+        Some(lines[at].ids)
     }
 
     /// As [`Cache::get_long`], from the small table that was there before; the entry moves to the large one.
     #[inline]
     pub fn get_long_before(&mut self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
-        let ids = find_long(self.singles.before(&self.first)?, high_bits(hash, SMALL_BITS), key)?;
+        let lines = self.singles.before(&self.first)?;
+        let at = high_bits(hash, SMALL_BITS);
+        let ids = [&lines[at], &lines[at ^ 1]].into_iter().find(|line| line.key == *key)?.ids;
         self.put_long(key, hash, ids);
         Some(ids)
     }
@@ -340,16 +365,10 @@ impl Cache {
         self.singles.count_put();
         let (lines, bits) = self.singles.lines_mut(&mut self.first);
         let at = high_bits(hash, bits);
-        lines[at ^ 1] = lines[at];
-        lines[at] = Single { key: *key, ids };
+        // The line beside is second place.
+        let place = if lines[at].key == LongKey::default() { at } else { at ^ 1 };
+        lines[place] = Single { key: *key, ids };
     }
-}
-
-/// The ids of the key in line `at`, or in the line beside, which comes with it from memory.
-#[inline(always)]
-fn find_long(lines: &[Single], at: usize, key: &LongKey) -> Option<Ids<LONG_IDS>> {
-    let line = [&lines[at], &lines[at ^ 1]].into_iter().find(|line| line.key == *key)?;
-    Some(line.ids)
 }
 
 #[cfg(test)]
@@ -413,7 +432,7 @@ mod tests {
             assert_eq!(cache.get_long(&key(i), hash), Some(ids(i)));
         }
         let found = (0..100_000).filter(|&i| cache.get_long(&key(i), key(i).hash()) == Some(ids(i))).count();
-        assert!(found > 1 << (LARGE_BITS - 1), "{found}");
+        assert!(found > 1 << (LARGE_SINGLE_BITS - 1), "{found}");
     }
 
     #[test]
