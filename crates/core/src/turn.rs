@@ -4,7 +4,7 @@
 //! row while others wait: half of all calls are quick, and the slowest take a hundred times as long. Here a request
 //! that finds all processors busy waits in a queue; who is done wakes the first of it.
 //!
-//! A turn is only a courtesy, so nothing can hang on it: who waited [`PATIENCE`] goes ahead without one, and so does
+//! A turn is only a courtesy, so nothing can hang on it: who waited `PATIENCE` goes ahead without one, and so does
 //! whoever finds the queue locked by a thread that a fork left behind.
 
 use std::collections::VecDeque;

@@ -10,7 +10,7 @@
 //!
 //! # Size
 //! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, a large one
-//! takes its place, empty. The small one is asked for what the large one has not, until that has taken in [`HANDOVER`]
+//! takes its place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
 //! entries.
 
 use std::marker::PhantomData;
@@ -246,7 +246,7 @@ pub struct Cache {
 impl Default for Cache {
     fn default() -> Self {
         Cache {
-            first: Zeros::new(2 * LINE << SMALL_BITS),
+            first: Zeros::new((2 * LINE) << SMALL_BITS),
             pairs: Lines::new(0, LARGE_BITS),
             singles: Lines::new(1, LARGE_SINGLE_BITS),
         }

@@ -1,7 +1,7 @@
 //! Split to token: `(left id, right id) -> id`, one entry a token (lemma 1 of [`crate::merge`]).
 //!
 //! Entries are one u64: 20 bits left, 20 bits right, 20 bits result. Open addressing, linear; 2 MB for the Kimi
-//! vocabulary, which is far away. So the table comes in two parts. The tokens of the first [`HOT`] ranks, which most
+//! vocabulary, which is far away. So the table comes in two parts. The tokens of the first `HOT` ranks, which most
 //! joins of ordinary text make, have one of their own that stays near; and before each part there is a Bloom filter,
 //! because nearly all pairs that a merge asks for make no token.
 
