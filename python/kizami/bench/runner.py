@@ -102,7 +102,8 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
         settings = WorkerSettings(Path(folder), options.cpus, options.limit)
         with closing(Bench(engines, absent, Prompts(texts), settings, say)) as bench:
             for number, case in enumerate(cases, 1):
-                if options.rounds:
+                # A gigabyte of traffic is one round, whatever is asked of the others.
+                if options.rounds and case.mode != "memory":
                     case = replace(case, rounds=options.rounds)
                 say(f"[{number}/{len(cases)}] {case.name}")
                 known = set(absent)
