@@ -86,7 +86,7 @@ fn encode_here<'t>(
     request: &Request<'_>,
     mut ends: Option<&mut Vec<usize>>,
 ) -> Result<Encoded<'t>, Error> {
-    let mut worker = tokenizer.tables.workers.lend();
+    let mut worker = tokenizer.tables.workers.lend()?;
     let mut encoder = encoder(tokenizer, &mut worker);
     let mut segment = 0;
     request.for_each_job(tokenizer, usize::MAX, |job| {
@@ -190,7 +190,7 @@ fn work_off<'t>(
     with_lens: bool,
     next: &dyn Fn() -> Option<usize>,
 ) -> Result<Share<'t>, Error> {
-    let mut worker = tokenizer.tables.workers.lend();
+    let mut worker = tokenizer.tables.workers.lend()?;
     let mut encoder = encoder(tokenizer, &mut worker);
     let (mut parts, mut lens) = (Vec::new(), Vec::new());
     let mut end = 0;
@@ -218,7 +218,7 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
     };
     let (threads, job_bytes) = request.threads();
     if threads == 1 {
-        let mut worker = tokenizer.tables.workers.lend();
+        let mut worker = tokenizer.tables.workers.lend()?;
         let mut encoder = encoder(tokenizer, &mut worker);
         let (mut total, mut bytes) = (0, 0);
         request.for_each_job(tokenizer, job_bytes, |job| {
@@ -240,11 +240,12 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
     let groups = in_groups(&jobs, job_bytes);
     let total = Mutex::new(Ok(0));
     parallel::on_threads(threads.min(groups.len()), groups.len(), |next| {
-        let mut worker = tokenizer.tables.workers.lend();
-        let mut encoder = encoder(tokenizer, &mut worker);
-        let mine = std::iter::from_fn(next).try_fold(0, |sum, group| {
-            jobs[groups[group].clone()].iter().try_for_each(|job| run(&mut encoder, job))?;
-            Ok(sum + take(&mut encoder)?)
+        let mine = tokenizer.tables.workers.lend().and_then(|mut worker| {
+            let mut encoder = encoder(tokenizer, &mut worker);
+            std::iter::from_fn(next).try_fold(0, |sum, group| {
+                jobs[groups[group].clone()].iter().try_for_each(|job| run(&mut encoder, job))?;
+                Ok(sum + take(&mut encoder)?)
+            })
         });
         let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *total = match (&*total, mine) {

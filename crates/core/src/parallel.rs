@@ -14,6 +14,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 /// 0: not set, use the CPUs that this process may use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
+/// What [`cpus`] knows; 0: nothing yet.
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+
 /// How often what [`cpus`] knows is used before the system is asked again.
 const ASK_AGAIN: usize = 256;
 
@@ -22,9 +25,18 @@ pub fn set_num_threads(n: usize) {
     LIMIT.store(n, Ordering::Relaxed);
 }
 
-/// Most threads that one request may use: what was set, or [`cpus`].
+/// Most threads that one request may use: what was set, or the CPUs that this process may run on. Asks the system.
 #[must_use]
 pub fn num_threads() -> usize {
+    limit_or(ask_for_cpus)
+}
+
+/// The same for the way of a request: with [`cpus`].
+pub(crate) fn limit() -> usize {
+    limit_or(cpus)
+}
+
+fn limit_or(cpus: fn() -> usize) -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         0 => cpus(),
         n => n,
@@ -34,12 +46,15 @@ pub fn num_threads() -> usize {
 /// The CPUs that this process may run on, as of a short while ago: to ask the system takes 40 microseconds.
 #[must_use]
 pub fn cpus() -> usize {
-    static KNOWN: AtomicUsize = AtomicUsize::new(0);
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let known = KNOWN.load(Ordering::Relaxed);
     if known != 0 && !ASKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK_AGAIN) {
         return known;
     }
+    ask_for_cpus()
+}
+
+fn ask_for_cpus() -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     KNOWN.store(cpus, Ordering::Relaxed);
     cpus

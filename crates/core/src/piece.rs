@@ -256,7 +256,7 @@ impl Task for Emit<'_> {
 
 /// The ids of a pre-token that has a short key, and that has none in its line of the cache; puts them there.
 #[inline(never)]
-pub(crate) fn encode_short<'a>(
+fn encode_short<'a>(
     tables: &Tables,
     piece: &[u8],
     key: Key,

@@ -160,7 +160,7 @@ impl<'a> Request<'a> {
             return (1, JOB_BYTES);
         }
         let idle = if self.bytes < LARGE_BYTES { 1 + turn::idle() } else { usize::MAX };
-        let threads = worth.min(parallel::num_threads()).min(idle);
+        let threads = worth.min(parallel::limit()).min(idle);
         (threads, (self.bytes / (threads * JOBS_A_THREAD)).clamp(LEAST_JOB_BYTES, JOB_BYTES))
     }
 

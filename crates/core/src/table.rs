@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use memmap2::MmapMut;
 
+use crate::error::Error;
+
 /// Size of a huge page on x86-64, and on AArch64 with pages of 4 KB.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -24,16 +26,15 @@ pub struct Zeros {
 impl Zeros {
     /// `len` bytes of zeros.
     ///
-    /// # Panics
-    /// If there is no address space for them.
-    #[must_use]
-    pub fn new(len: usize) -> Self {
-        let map = MmapMut::map_anon(len + HUGE_PAGE).expect("address space for a cache");
+    /// # Errors
+    /// [`Error::Memory`] if there is no address space for them.
+    pub fn new(len: usize) -> Result<Self, Error> {
+        let map = MmapMut::map_anon(len + HUGE_PAGE).map_err(|_| Error::Memory { bytes: len })?;
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         // Only advice: without it, all is as it was.
         #[cfg(target_os = "linux")]
         let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
-        Zeros { map, start, len }
+        Ok(Zeros { map, start, len })
     }
 
     /// The bytes of `range` as values, as many as fit.

@@ -19,7 +19,7 @@ const MAX_IDLE: usize = 32;
 const MAX_IDLE_ROOM: usize = 2 << 20;
 
 /// Scratch memory and cache of one thread at work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Worker {
     pub batch: Batch,
     pub probes: Probes,
@@ -28,6 +28,19 @@ pub(crate) struct Worker {
     pub out: Output,
     /// UTF-8 of a text that came as something else.
     pub utf8: Vec<u8>,
+}
+
+impl Worker {
+    fn new() -> Result<Self, Error> {
+        Ok(Worker {
+            batch: Batch::default(),
+            probes: Probes::default(),
+            scratch: Scratch::default(),
+            cache: Cache::new()?,
+            out: Output::default(),
+            utf8: Vec::new(),
+        })
+    }
 }
 
 /// Room that there is at the start of a batch, and again after each [`Output::extend`]: enough to emit an entry of the
@@ -165,9 +178,15 @@ impl Drop for Loan<'_> {
 
 impl Workers {
     /// Lends a worker.
-    pub(crate) fn lend(&self) -> Loan<'_> {
-        let worker = self.list(Vec::pop).flatten().unwrap_or_default();
-        Loan { worker: Some(worker), home: self }
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if a new one is needed and there is no room for it.
+    pub(crate) fn lend(&self) -> Result<Loan<'_>, Error> {
+        let worker = match self.list(Vec::pop).flatten() {
+            Some(worker) => worker,
+            None => Box::new(Worker::new()?),
+        };
+        Ok(Loan { worker: Some(worker), home: self })
     }
 
     /// Forgets all that was learned.

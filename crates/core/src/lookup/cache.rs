@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::key::{Key, LongKey};
+use crate::error::Error;
 use crate::num::{high_bits, ix, to_u32};
 use crate::simd;
 use crate::table::{Plain, Zeros};
@@ -223,12 +224,12 @@ impl<L: Plain> Lines<L> {
         (self.large.is_some() && self.puts < HANDOVER).then(|| first.view(self.small.clone()))
     }
 
-    /// Counts an entry, and grows if it is one too many.
+    /// Counts an entry, and grows if it is one too many. Where there is no memory to grow into, the small table stays.
     #[inline]
     fn count_put(&mut self) {
         self.puts += 1;
         if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            self.large = Some(Zeros::new(LINE << self.large_bits));
+            self.large = Zeros::new(LINE << self.large_bits).ok();
             self.puts = 0;
         }
     }
@@ -241,16 +242,6 @@ pub struct Cache {
     first: Zeros,
     pairs: Lines<Pair>,
     singles: Lines<Single>,
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        Cache {
-            first: Zeros::new((2 * LINE) << SMALL_BITS),
-            pairs: Lines::new(0, LARGE_BITS),
-            singles: Lines::new(1, LARGE_SINGLE_BITS),
-        }
-    }
 }
 
 /// A cache while nothing is put: a copy of what lies before the lines, which stays in registers.
@@ -298,6 +289,18 @@ impl Pair {
 }
 
 impl Cache {
+    /// An empty cache.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn new() -> Result<Self, Error> {
+        Ok(Cache {
+            first: Zeros::new((2 * LINE) << SMALL_BITS)?,
+            pairs: Lines::new(0, LARGE_BITS),
+            singles: Lines::new(1, LARGE_SINGLE_BITS),
+        })
+    }
+
     /// The lines, while nothing is put.
     #[inline(always)]
     #[must_use]
@@ -397,7 +400,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new().unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i % 1000]).unwrap();
         for i in 0..400_000u32 {
@@ -420,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_long_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new().unwrap();
         let text = |i: u32| format!("{i:020}");
         let key = |i: u32| LongKey::new(text(i).as_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i, 1, 2, 3, i]).unwrap();
@@ -437,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_small_table_hands_its_entries_over() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new().unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
         let last = 1 << SMALL_BITS;
