@@ -172,6 +172,28 @@ def test_no_memory_is_a_memory_error(call: str) -> None:
     assert ran.stdout.strip() == "memory error", ran.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
+def test_no_memory_for_the_first_call_is_a_memory_error_and_no_more() -> None:
+    """The caches of the engine are made then; a call with memory succeeds afterwards."""
+    ran = run(
+        """
+        import kizami, resource
+        tokenizer = kizami.load("kimi-k3")
+        pages = int(open("/proc/self/statm").read().split()[0])
+        room = pages * resource.getpagesize() + 1_000_000
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (room, most))
+        try:
+            tokenizer.encode("Hello, world")
+        except MemoryError:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            print("memory error", tokenizer.encode("Hello, world").tolist())
+        """
+    )
+
+    assert ran.stdout.strip() == "memory error [19180, 11, 2695]", ran.stderr
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal to itself")
 def test_an_interrupt_during_the_first_call_is_an_interrupt() -> None:
     ran = run(
