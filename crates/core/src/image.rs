@@ -1,8 +1,8 @@
 //! Tables as one block of bytes, so that loading is mapping, not building.
 //!
-//! # Format (version 2, little-endian)
+//! # Format (version 3, little-endian)
 //! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), FNV-1a-64 checksum of all that follows
-//! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed), zeros. Then one entry of
+//! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed), limit of the near pairs (4), zeros. Then one entry of
 //! 16 bytes a section: offset from the start of the image (8), length in bytes (8). Then the sections, each
 //! at a multiple of 64. The sections are those of `SECTIONS`, in that order.
 //!
@@ -12,7 +12,7 @@
 
 use crate::error::Error;
 use crate::lookup::WordTable;
-use crate::merge::{MergeTables, border::Borders, pairs::PairTable, short::BytePairs, trie::Trie};
+use crate::merge::{MergeTables, border::Borders, pairs, pairs::PairTable, short::BytePairs, trie::Trie};
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::tables::Tables;
@@ -21,9 +21,9 @@ use crate::worker::Workers;
 
 /// Alignment of an image and of its sections, in bytes.
 pub const ALIGN: usize = 64;
-const MAGIC: &[u8; 8] = b"KIZAMI\0\x02";
+const MAGIC: &[u8; 8] = b"KIZAMI\0\x03";
 const HEADER: usize = 64;
-const SECTIONS: usize = 13;
+const SECTIONS: usize = 12;
 
 /// Writes `tables` as an image.
 #[must_use]
@@ -31,21 +31,20 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     let (bytes, offsets) = tables.vocab.tables();
     let (lines, long) = tables.words.tables();
     let merges = &tables.merges;
-    let [hot, hot_filter, cold, cold_filter] = merges.pairs.tables();
+    let (near, lines_far, filter) = merges.pairs.tables();
     let sections: [&[u8]; SECTIONS] = [
         bytes,
         as_bytes(offsets),
         as_bytes(lines),
         as_bytes(long),
         as_bytes(&merges.parts),
-        as_bytes(hot),
+        as_bytes(near),
         as_bytes(merges.trie.table()),
         as_bytes(&merges.bytes),
         as_bytes(merges.byte_pairs.table()),
         as_bytes(merges.borders.table()),
-        as_bytes(hot_filter),
-        as_bytes(cold),
-        as_bytes(cold_filter),
+        as_bytes(lines_far),
+        as_bytes(filter),
     ];
     let mut out = vec![0; HEADER + SECTIONS * 16];
     for (i, section) in sections.iter().enumerate() {
@@ -61,6 +60,7 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     out[8..16].copy_from_slice(&sum.to_le_bytes());
     out[16..20].copy_from_slice(&to_u32(SECTIONS).to_le_bytes());
     out[20..24].copy_from_slice(&u32::from(merges.greedy).to_le_bytes());
+    out[24..28].copy_from_slice(&merges.pairs.limit().to_le_bytes());
     out
 }
 
@@ -112,12 +112,12 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
     let bytes: Table<u32> = section(image, 7)?;
     let merges = MergeTables {
         parts,
-        pairs: PairTable::from_tables([
-            section(image, 5)?,
-            section(image, 10)?,
-            section(image, 11)?,
-            section(image, 12)?,
-        ]),
+        pairs: PairTable::from_tables(pairs::Tables {
+            near: section(image, 5)?,
+            limit: u32::from_le_bytes(image[24..28].try_into().expect("four bytes")),
+            lines: section(image, 10)?,
+            filter: section(image, 11)?,
+        }),
         trie: Trie::from_table(section(image, 6)?),
         byte_pairs: BytePairs::from_table(section(image, 8)?),
         borders: Borders::from_table(section(image, 9)?),

@@ -215,27 +215,49 @@ fn solve(
         misses[unknown] = miss;
         unknown += 1;
     }
-    for &miss in &misses[..unknown] {
+    let mut waiting = 0;
+    scratch.words.clear();
+    for at in 0..unknown {
+        let miss = misses[at];
         let (from, to) = ranges[ix(miss)];
         let (piece, key, hash) = (&text[ix(from)..ix(to)], keys[ix(miss)], hashes[ix(miss)]);
         let ids = if piece.len() <= MAX_KEY_BYTES {
             // An equal pre-token of this batch may have put it there.
-            if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
-                answers[ix(miss)] = ids.widen();
+            if let Some(ids) = recall(tables, piece, key, hash, cache) {
+                answers[ix(miss)] = ids;
                 continue;
             }
-            encode_short(tables, piece, key, hash, cache, scratch)
+            if key.is_ascii() && tables.merges.greedy() {
+                scratch.words.push(key);
+                misses[waiting] = miss;
+                waiting += 1;
+                continue;
+            }
+            let ids = merge_in_stretches(tables, piece, cache, scratch);
+            keep(piece, key, hash, ids, cache);
+            ids
         } else {
             encode_long(tables, piece, hash, cache, scratch)
         };
-        match Ids::pack(ids) {
-            Some(ids) => answers[ix(miss)] = ids,
-            None => {
-                answers[ix(miss)] = Ids::spilled(spilled.len(), ids.len());
-                spilled.extend_from_slice(ids);
-            }
+        answers[ix(miss)] = answer(ids, spilled);
+    }
+    if waiting > 0 {
+        scratch.words.merge(&tables.merges);
+        for (ids, miss) in scratch.words.results().zip(misses).map(|(ids, &mut miss)| (ids, ix(miss))) {
+            let (from, to) = ranges[miss];
+            keep(&text[ix(from)..ix(to)], keys[miss], hashes[miss], ids, cache);
+            answers[miss] = answer(ids, spilled);
         }
     }
+}
+
+/// Ids as an answer; `spilled` takes those that do not fit in one.
+#[inline]
+fn answer(ids: &[u32], spilled: &mut Vec<u32>) -> Ids<LONG_IDS> {
+    Ids::pack(ids).unwrap_or_else(|| {
+        spilled.extend_from_slice(ids);
+        Ids::spilled(spilled.len() - ids.len(), ids.len())
+    })
 }
 
 /// The last pass: all answers, in order.
@@ -254,43 +276,41 @@ impl Task for Emit<'_> {
     }
 }
 
-/// The ids of a pre-token that has a short key, and that has none in its line of the cache; puts them there.
-#[inline(never)]
-fn encode_short<'a>(
-    tables: &Tables,
-    piece: &[u8],
-    key: Key,
-    hash: u64,
-    cache: &mut Cache,
-    scratch: &'a mut Scratch,
-) -> &'a [u32] {
-    let known = cache.get(key, hash).or_else(|| cache.get_before(key, hash));
-    match known {
+/// The ids of a pre-token that has a short key, if they are known: looked up wherever they may be.
+#[inline]
+fn recall(tables: &Tables, piece: &[u8], key: Key, hash: u64, cache: &mut Cache) -> Option<Ids<LONG_IDS>> {
+    match cache.get(key, hash).or_else(|| cache.get_before(key, hash)) {
         Some(ids) if ids.are_elsewhere() => {
             let (key, hash) = long_key(piece);
-            if let Some(ids) = cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash)) {
-                return scratch.some(&ids.places()[..ids.count()]);
-            }
+            cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash))
         }
-        Some(ids) => return scratch.some(&ids.places()[..ids.count()]),
+        Some(ids) => Some(ids.widen()),
         None => {
-            if let Some(id) = tables.words.find_key(key, hash) {
-                cache.put(key, hash, Ids::one(id));
-                return scratch.one(id);
-            }
+            let id = tables.words.find_key(key, hash)?;
+            cache.put(key, hash, Ids::one(id));
+            Some(Ids::one(id))
         }
     }
-    let ids = merge_in_stretches(tables, piece, cache, scratch);
+}
+
+/// Puts the ids of a pre-token that has a short key where [`recall`] will find them.
+#[inline]
+fn keep(piece: &[u8], key: Key, hash: u64, ids: &[u32], cache: &mut Cache) {
+    // An equal pre-token of the batch may have been kept, or the note that the ids are elsewhere is there already.
+    let known = cache.get(key, hash).is_some();
     if let Some(ids) = Ids::pack(ids) {
-        cache.put(key, hash, ids);
+        if !known {
+            cache.put(key, hash, ids);
+        }
     } else if let Some(ids) = Ids::pack(ids) {
-        if known.is_none() {
+        if !known {
             cache.put(key, hash, Ids::ELSEWHERE);
         }
         let (key, hash) = long_key(piece);
-        cache.put_long(&key, hash, ids);
+        if cache.get_long(&key, hash).is_none() {
+            cache.put_long(&key, hash, ids);
+        }
     }
-    ids
 }
 
 /// The long key of a short pre-token, and its hash.

@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use kizami_core::Vocab;
+use kizami_core::lookup::{Key, MAX_KEY_BYTES};
 use kizami_core::merge::greedy::{is_valid_pair, merge_greedy};
 use kizami_core::merge::heap::merge_heap;
+use kizami_core::merge::lockstep::Words;
 use kizami_core::merge::long::merge_long;
 use kizami_core::merge::short::{MAX_BYTES, merge_short};
 use kizami_core::merge::{MergeTables, Scratch, scan};
@@ -49,6 +51,29 @@ fn check(tables: &MergeTables, vocab: &Vocab, piece: &[u8]) {
         assert_eq!(scratch.tokens(), want, "greedy: {piece:?}");
         merge_long(tables, piece, &mut scratch);
         assert_eq!(scratch.tokens(), want, "long: {piece:?}");
+        // All beginnings at once: more words than can be under way.
+        if let Some(words) = (1..=piece.len().min(MAX_KEY_BYTES)).map(|len| Key::new(&piece[..len])).collect() {
+            check_lockstep(tables, vocab, words, &ranks);
+        }
+    }
+}
+
+fn check_lockstep(tables: &MergeTables, vocab: &Vocab, keys: Vec<Key>, ranks: &HashMap<Vec<u8>, u32>) {
+    for near in [0, 256, 256 + vocab.len() / 8] {
+        let parted = MergeTables::build_parted(vocab, near).unwrap();
+        for tables in [tables, &parted] {
+            let mut words = Words::default();
+            for round in 0..2 {
+                words.clear();
+                keys.iter().skip(round).for_each(|&key| words.push(key));
+                words.merge(tables);
+                assert_eq!(words.results().count(), keys.len() - round);
+                for (result, key) in words.results().zip(&keys[round..]) {
+                    let piece = &key.bytes()[..key.len()];
+                    assert_eq!(result, scan::merge_scan(piece, |bytes| ranks.get(bytes).copied()), "{piece:?}");
+                }
+            }
+        }
     }
 }
 

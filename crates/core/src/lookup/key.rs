@@ -49,6 +49,28 @@ impl Key {
         (self.low ^ other.low) | (self.high ^ other.high) == 0
     }
 
+    /// The bytes, and zeros behind them; the last byte is not one of them.
+    #[inline(always)]
+    #[must_use]
+    pub fn bytes(self) -> [u8; 16] {
+        (u128::from(self.low) | u128::from(self.high) << 64).to_le_bytes()
+    }
+
+    /// How many bytes.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "no pre-token is empty")]
+    pub fn len(self) -> usize {
+        (self.high >> 56) as usize
+    }
+
+    /// Whether all bytes are ASCII.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_ascii(self) -> bool {
+        (self.low | self.high) & 0x8080_8080_8080_8080 == 0
+    }
+
     /// A 64-bit hash of the key.
     #[inline(always)]
     #[must_use]

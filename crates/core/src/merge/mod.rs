@@ -43,6 +43,7 @@ pub mod border;
 pub mod greedy;
 pub mod heap;
 pub mod known;
+pub mod lockstep;
 pub mod long;
 pub mod pairs;
 pub mod scan;
@@ -54,7 +55,7 @@ use crate::num::{ix, low_u32, to_u32};
 use crate::table::Table;
 use crate::vocab::{MAX_TOKENS, Vocab};
 use border::Borders;
-use pairs::PairTable;
+use pairs::{Far, PairTable};
 use short::BytePairs;
 use trie::Trie;
 
@@ -138,6 +139,7 @@ pub struct Scratch {
     pub(crate) dead: Vec<u64>,
     pub(crate) hints: greedy::Hints,
     pub(crate) heap: heap::HeapScratch,
+    pub(crate) words: lockstep::Words,
 }
 
 /// Memory for a pre-token that is merged stretch by stretch.
@@ -188,6 +190,14 @@ impl MergeTables {
     /// # Errors
     /// [`Error::Vocabulary`] if the trie outgrows its index.
     pub fn build(vocab: &Vocab) -> Result<Self, Error> {
+        Self::build_parted(vocab, u32::MAX)
+    }
+
+    /// The same, with no id from `most_near` on in the near part of the pair table: for tests.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn build_parted(vocab: &Vocab, most_near: u32) -> Result<Self, Error> {
         let mut bytes = [NONE; 256];
         for (id, token) in (0..).zip(vocab.iter()) {
             if let [byte] = token {
@@ -206,7 +216,8 @@ impl MergeTables {
         // By length: every join inside a token gives a shorter token, whose own split is known by then.
         let mut order: Vec<u32> = (0..vocab.len()).collect();
         order.sort_by_key(|&id| tokens[ix(id)].len());
-        let mut pairs = PairTable::with_capacity(order.len());
+        let mut pairs = Far::with_capacity(order.len());
+        let mut splits = Vec::new();
         let mut greedy = bytes.iter().all(|&byte| byte < greedy::SINGLE_BYTES);
         let mut state = Vec::new();
         let mut scratch = heap::HeapScratch::default();
@@ -221,6 +232,7 @@ impl MergeTables {
             match state[..] {
                 [left, right] => {
                     pairs.insert(left, right, id);
+                    splits.push((left, right, id));
                     let record = &mut parts[ix(id)];
                     *record = Parts::new(left, right, record.prefix(), record.shorter_by());
                     greedy &= left < id && right < id;
@@ -229,9 +241,10 @@ impl MergeTables {
                 _ => greedy = false,
             }
         }
+        splits.sort_unstable_by_key(|split| split.2);
         Ok(MergeTables {
             parts: parts.into_iter().map(|record| record.0).collect::<Vec<_>>().into(),
-            pairs,
+            pairs: PairTable::build(&splits, most_near),
             trie,
             borders: Borders::build(vocab),
             byte_pairs: BytePairs::build(vocab),

@@ -152,8 +152,16 @@ impl BytePairs {
     #[inline(always)]
     #[must_use]
     pub fn get(&self, a: u8, b: u8) -> Option<u32> {
-        let token = self.table[usize::from(a) << 8 | usize::from(b)];
+        let token = self.token(a, b);
         (token != NONE).then_some(token)
+    }
+
+    /// The same, or [`NONE`].
+    #[inline(always)]
+    #[must_use]
+    pub fn token(&self, a: u8, b: u8) -> u32 {
+        let table: &[u32; 1 << 16] = (&self.table[..]).try_into().expect("checked when the table was made");
+        table[usize::from(a) << 8 | usize::from(b)]
     }
 }
 
