@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 /// 0: not set, use the CPUs that this process may use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -19,6 +20,9 @@ static KNOWN: AtomicUsize = AtomicUsize::new(0);
 
 /// How often what [`cpus`] knows is used before the system is asked again.
 const ASK_AGAIN: usize = 256;
+
+/// How long whoever waits for helpers looks before he sleeps: to be woken takes 50 to 150 microseconds.
+const PATIENCE: Duration = Duration::from_micros(150);
 
 /// Most threads that one request may use; 0 restores the default.
 pub fn set_num_threads(n: usize) {
@@ -81,6 +85,8 @@ struct Shared {
     run: &'static (dyn Fn() + Sync),
     state: Mutex<State>,
     changed: Condvar,
+    /// As in the state, for who does not want to lock it.
+    helping: AtomicUsize,
 }
 
 struct State {
@@ -102,10 +108,12 @@ impl Shared {
                 return;
             }
             state.helping += 1;
+            self.helping.store(state.helping, Ordering::Release);
         }
         let outcome = catch_unwind(AssertUnwindSafe(self.run));
         let mut state = self.state();
         state.helping -= 1;
+        self.helping.store(state.helping, Ordering::Release);
         if let Err(panic) = outcome {
             state.panic.get_or_insert(panic);
         }
@@ -117,6 +125,17 @@ impl Shared {
     fn close(&self) -> Option<Box<dyn Any + Send>> {
         let mut state = self.state();
         state.open = false;
+        if state.helping > 0 && limit() > 1 {
+            // Most of the time they are at their last item: to sleep and be woken would take longer.
+            drop(state);
+            let start = Instant::now();
+            while self.helping.load(Ordering::Acquire) > 0 && start.elapsed() < PATIENCE {
+                for _ in 0..32 {
+                    std::hint::spin_loop();
+                }
+            }
+            state = self.state();
+        }
         while state.helping > 0 {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -226,7 +245,7 @@ fn with_helpers(helpers: usize, run: &(dyn Fn() + Sync)) {
     // is reached whatever happens: a panic of our own share is caught before.
     let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(run) };
     let state = Mutex::new(State { open: true, helping: 0, panic: None });
-    let shared = Arc::new(Shared { run: erased, state, changed: Condvar::new() });
+    let shared = Arc::new(Shared { run: erased, state, changed: Condvar::new(), helping: AtomicUsize::new(0) });
     let pool = pool();
     pool.call(helpers, &shared);
     let own = catch_unwind(AssertUnwindSafe(run));
@@ -314,6 +333,7 @@ mod tests {
             run: &|| (),
             state: Mutex::new(State { open: true, helping: 0, panic: None }),
             changed: Condvar::new(),
+            helping: AtomicUsize::new(0),
         });
         let locked = pool.inbox.lock().unwrap();
         pool.call(1, &shared);

@@ -1,16 +1,22 @@
 //! BPE of many short pre-tokens side by side: the definition, as [`super::short`], a join of each in turn.
 //!
-//! A join asks which tokens its result makes with its neighbours, and the answer is far away. So it is only asked for, and
-//! taken when the turn comes again, after a join of every other word.
+//! A join asks which tokens its result makes with its neighbours. The answer may be far away, and what comes next hangs on
+//! it, so a word alone waits for memory most of the time. Here the wait for one word is a join of the others.
+//!
+//! # Stages
+//! Tokens with ids below [`PairTable::limit`] come first: all pairs that make one are looked up in the near part of the
+//! pair table alone. When no such join is left, every pair that stands is asked for in the far part, and from then on only
+//! that part is: a join there gives a token above the limit, and whatever that is a part of is above it, too (this is
+//! what needs [`MergeTables::greedy`]).
 //!
 //! # Invariants of a [`Lane`]
 //! 1. `keys[p]` is `rank << 4 | p` if a part starts at `p` and it and the next part are known to make a token, else
-//!    `NEVER`. The two pairs asked for last are not known yet.
-//! 2. `next[p]` is where the part after the one at `p` starts, `prev` the inverse; both lead to `END`, where no part ever
-//!    is, beyond the last and before the first.
+//!    `NEVER` or above. The two pairs asked for last are not known yet.
+//! 2. `next[p]` is where the part after the one at `p` starts, `prev` the inverse. Beyond the last part there is the
+//!    length of the word, before the first `END`; no token stands at either.
 //!
 //! # Complexity
-//! As [`super::short`]. Any vocabulary.
+//! As [`super::short`].
 
 use super::pairs::PairTable;
 use super::{MergeTables, NONE};
@@ -41,10 +47,14 @@ pub struct Words {
     lanes: [Lane; LANES],
 }
 
+/// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// The near part of the pair table.
     Near,
+    /// Every pair has been asked for in the far part.
     All,
+    /// The far part.
     Far,
 }
 

@@ -22,6 +22,7 @@
 //!
 //! # Strategies
 //! - [`merge_short`](short::merge_short): the definition in registers, up to 32 bytes. Any vocabulary.
+//! - [`Words`](lockstep::Words): the same for many words of up to 15 bytes, a join of each in turn. Needs lemma 2.
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
 //! - [`merge_long`](long::merge_long): both of these on windows of a long piece, stitched. Linear; needs lemma 2.
