@@ -29,6 +29,8 @@ pub enum Error {
     Image(String),
     /// A split pattern that does not compile or that gave up.
     Pattern(String),
+    /// A file that is sound, but of a kind that this crate does not read: what was found, and what to use instead.
+    Unsupported(String),
     /// The system gave no memory.
     Memory {
         /// What was asked for.
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
             Error::Vocabulary { line, reason } => write!(f, "line {line}: {reason}"),
             Error::Image(reason) => write!(f, "unusable vocabulary image: {reason}"),
             Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
+            Error::Unsupported(reason) => write!(f, "{reason}"),
             Error::Memory { bytes } => write!(f, "no memory for {bytes} bytes"),
             Error::TooLong { segment, bytes } => {
                 write!(

@@ -21,7 +21,7 @@ pub fn raise(py: Python<'_>, class: &str, message: &str, facts: &[(&str, i64)]) 
 
 /// The Python exception for an error of the core.
 pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
-    use kizami_core::Error::{Memory, Pattern, TooLong, UnknownId, Vocabulary};
+    use kizami_core::Error::{Memory, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
     let text = error.to_string();
     let int = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     match *error {
@@ -31,7 +31,7 @@ pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
         }
         Vocabulary { line, .. } => raise(py, "VocabularyError", &text, &[("line", int(line))]),
         Memory { .. } => PyMemoryError::new_err(text),
-        Pattern(_) => raise(py, "UnknownFormatError", &text, &[]),
+        Pattern(_) | Unsupported(_) => raise(py, "UnknownFormatError", &text, &[]),
         TooLong { segment, .. } => {
             raise(py, "InvalidValueError", &format!("{text}; split the text"), &[("segment", int(segment))])
         }
