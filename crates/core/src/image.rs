@@ -2,7 +2,8 @@
 //!
 //! # Format (version 3, little-endian)
 //! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), FNV-1a-64 checksum of all that follows
-//! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed), limit of the near pairs (4), zeros. Then one entry of
+//! the header (8), section count (4), flags (4: bit 0 = greedy merge allowed, bit 1 = every
+//! whole token is its own BPE result), limit of the near pairs (4), zeros. Then one entry of
 //! 16 bytes a section: offset from the start of the image (8), length in bytes (8). Then the sections, each
 //! at a multiple of 64. The sections are those of `SECTIONS`, in that order.
 //!
@@ -23,12 +24,12 @@ use crate::worker::Workers;
 pub const ALIGN: usize = 64;
 const MAGIC: &[u8; 8] = b"KIZAMI\0\x03";
 const HEADER: usize = 64;
-const SECTIONS: usize = 12;
+const SECTIONS: usize = 15;
 
 /// Writes `tables` as an image.
 #[must_use]
 pub fn write(tables: &Tables) -> Vec<u8> {
-    let (bytes, offsets) = tables.vocab.tables();
+    let ([offsets, ids, ranks], bytes) = tables.vocab.tables();
     let (lines, long) = tables.words.tables();
     let merges = &tables.merges;
     let (near, lines_far, filter) = merges.pairs.tables();
@@ -45,6 +46,9 @@ pub fn write(tables: &Tables) -> Vec<u8> {
         as_bytes(merges.borders.table()),
         as_bytes(lines_far),
         as_bytes(filter),
+        as_bytes(ids),
+        as_bytes(ranks),
+        as_bytes(&tables.others),
     ];
     let mut out = vec![0; HEADER + SECTIONS * 16];
     for (i, section) in sections.iter().enumerate() {
@@ -59,7 +63,8 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     out[..8].copy_from_slice(MAGIC);
     out[8..16].copy_from_slice(&sum.to_le_bytes());
     out[16..20].copy_from_slice(&to_u32(SECTIONS).to_le_bytes());
-    out[20..24].copy_from_slice(&u32::from(merges.greedy).to_le_bytes());
+    let flags = u32::from(merges.greedy) | u32::from(tables.whole_is_merged) << 1;
+    out[20..24].copy_from_slice(&flags.to_le_bytes());
     out[24..28].copy_from_slice(&merges.pairs.limit().to_le_bytes());
     out
 }
@@ -73,11 +78,12 @@ pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
         return Err(Error::Image("the checksum does not match".into()));
     }
     let tables = from_trusted_static(image)?;
-    let Tables { vocab, words, merges, .. } = &tables;
+    let Tables { vocab, words, merges, others, .. } = &tables;
     let tokens = vocab.len();
     for (sound, what) in [
-        (vocab.is_sound(), "token offsets do not fit the token bytes"),
-        (words.is_sound(tokens), "the word table holds impossible entries"),
+        (vocab.is_sound(), "token offsets or ids do not fit the token bytes"),
+        (words.is_sound(vocab), "the word table holds impossible entries"),
+        (others.iter().all(|&rank| rank < tokens), "the list of other tokens holds impossible entries"),
         (merges.parts_are_sound(tokens), "the merge records hold impossible entries"),
         (merges.pairs.is_sound(tokens), "the pair table holds impossible entries"),
         (merges.trie.is_sound(tokens), "the trie holds impossible entries"),
@@ -103,7 +109,7 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
     if image.get(..8) != Some(MAGIC) {
         return Err(Error::Image("not an image of this version".into()));
     }
-    let vocab = Vocab::from_tables(section(image, 0)?, section(image, 1)?)?;
+    let vocab = Vocab::from_tables([section(image, 1)?, section(image, 12)?, section(image, 13)?], section(image, 0)?)?;
     let words = WordTable::from_tables(section(image, 2)?, section(image, 3)?);
     let parts: Table<u64> = section(image, 4)?;
     if parts.len() != ix(vocab.len()) {
@@ -124,7 +130,8 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
         bytes: bytes[..].try_into().map_err(|_| Error::Image("the byte table has a wrong length".into()))?,
         greedy: image[20] & 1 == 1,
     };
-    Ok(Tables { vocab, words, merges, workers: Workers::default() })
+    let whole_is_merged = image[20] & 2 == 2;
+    Ok(Tables { vocab, words, others: section(image, 14)?, merges, whole_is_merged, workers: Workers::default() })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

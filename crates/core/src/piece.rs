@@ -244,6 +244,7 @@ fn solve(
     if waiting > 0 {
         scratch.words.merge(&tables.merges);
         for (ids, miss) in scratch.words.results().zip(misses).map(|(ids, &mut miss)| (ids, ix(miss))) {
+            tables.vocab.to_ids(ids);
             let (from, to) = ranges[miss];
             keep(&text[ix(from)..ix(to)], keys[miss], hashes[miss], ids, cache);
             answers[miss] = answer(ids, spilled);
@@ -337,11 +338,18 @@ fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, 
     ids
 }
 
+/// Leaves the ids of the BPE result in `scratch.tokens`.
+#[inline]
+fn merge(tables: &Tables, piece: &[u8], scratch: &mut Scratch) {
+    tables.merges.merge(piece, scratch);
+    tables.vocab.to_ids(&mut scratch.tokens);
+}
+
 /// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border.
 fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
     let merges = &tables.merges;
     if piece.is_ascii() {
-        merges.merge(piece, scratch);
+        merge(tables, piece, scratch);
         return &scratch.tokens;
     }
     let mut buffers = std::mem::take(&mut scratch.stretches);
@@ -349,7 +357,7 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     let ends = merges.borders.stretches(piece, ends);
     if ends.len() == 1 {
         scratch.stretches = buffers;
-        merges.merge(piece, scratch);
+        merge(tables, piece, scratch);
         return &scratch.tokens;
     }
     // A copy with room behind it: a key is loaded with sixteen bytes at once.
@@ -361,10 +369,10 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     let mut start = 0;
     for end in ends.iter().map(|&end| ix(end)) {
         let stretch = &piece[start..end];
-        // A stretch that is a token is its own BPE result only where all tokens are (lemma 2); elsewhere a whole
-        // pre-token and a stretch of the same bytes may have other ids, and share no entry.
-        if !merges.greedy() || stretch.len() > MAX_KEY_BYTES {
-            merges.merge(stretch, scratch);
+        // Where a token is not its own BPE result, a whole pre-token and a stretch of the same bytes may have other ids,
+        // and share no entry.
+        if !tables.whole_is_merged || stretch.len() > MAX_KEY_BYTES {
+            merge(tables, stretch, scratch);
             ids.extend_from_slice(&scratch.tokens);
         } else if stretch.len() <= known::MAX_BYTES {
             let short_key = ShortKey::load(padded, start, end);
@@ -384,7 +392,7 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     &scratch.stretches.ids
 }
 
-/// The ids of a stretch that has a short key, where lemma 2 holds: a token is its own BPE result.
+/// The ids of a stretch that has a short key, where every token is its own BPE result.
 #[inline]
 fn encode_stretch<'a>(
     tables: &Tables,
@@ -397,7 +405,7 @@ fn encode_stretch<'a>(
     if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
         return scratch.some(&ids.places()[..ids.count()]);
     }
-    tables.merges.merge(stretch, scratch);
+    merge(tables, stretch, scratch);
     if let Some(ids) = Ids::pack(&scratch.tokens) {
         cache.put(key, hash, ids);
     }

@@ -48,13 +48,13 @@ impl Tokenizer {
     /// Ids are below this. Between ordinary and control tokens there may be gaps.
     #[must_use]
     pub fn vocab_size(&self) -> u32 {
-        self.tables.vocab.len().max(self.controls.end())
+        self.tables.vocab.end().max(self.controls.end())
     }
 
-    /// Number of ordinary tokens; their ids are below this.
+    /// One past the highest id of an ordinary token.
     #[must_use]
     pub fn ordinary_len(&self) -> u32 {
-        self.tables.vocab.len()
+        self.tables.vocab.end()
     }
 
     /// The control tokens.
@@ -123,11 +123,7 @@ impl Tokenizer {
     /// The id whose bytes are exactly `bytes`: an ordinary token, else a control token of that name.
     #[must_use]
     pub fn token_id(&self, bytes: &[u8]) -> Option<u32> {
-        let Tables { vocab, words, .. } = &*self.tables;
-        if bytes.is_empty() {
-            return None;
-        }
-        words.find(vocab, bytes, 0, bytes.len()).or_else(|| self.controls.id_of(bytes))
+        self.tables.token_id(bytes).or_else(|| self.controls.id_of(bytes))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The vocabulary: token id to bytes, the one source of both directions.
 //!
-//! Ids of a rank-file vocabulary are its ranks, dense from 0. Control tokens are not in here; their ids
-//! follow, see [`crate::special`].
+//! Tokens are kept in order of rank, and all tables speak of ranks: dense from 0. In a rank file the id of a token is its
+//! rank. Other formats give ids of their own; those are put in place of ranks where answers are made
+//! ([`Vocab::to_ids`]). Control tokens are not in here, see [`crate::special`].
 
 use crate::error::Error;
 use crate::num::{ix, to_u32};
@@ -10,14 +11,21 @@ use crate::table::Table;
 /// Most ids that the packed merge tables can hold.
 pub const MAX_TOKENS: usize = 1 << 20;
 
-/// Bytes of every ordinary token, by id.
+/// Bytes and id of every ordinary token, by rank.
 #[derive(Debug, Clone)]
 pub struct Vocab {
-    /// All token bytes, in id order.
+    /// All token bytes, in order of rank.
     bytes: Table<u8>,
-    /// `offsets[id]..offsets[id + 1]` is the byte range of `id`.
+    /// `offsets[rank]..offsets[rank + 1]` is the byte range of a token.
     offsets: Table<u32>,
+    /// Rank to id; empty where they are the same.
+    ids: Table<u32>,
+    /// Id to rank, [`NONE`] where there is no token; empty likewise.
+    ranks: Table<u32>,
 }
+
+/// No token.
+const NONE: u32 = u32::MAX;
 
 impl Vocab {
     /// From the token bytes in rank order.
@@ -46,27 +54,94 @@ impl Vocab {
         if let Some(byte) = (0..=255u8).find(|b| !seen.contains(&[*b][..])) {
             return Err(fault(0, format!("the single byte 0x{byte:02x} is not a token; not a byte-level vocabulary")));
         }
-        Ok(Vocab { bytes: bytes.into(), offsets: offsets.into() })
+        Ok(Vocab { bytes: bytes.into(), offsets: offsets.into(), ids: Vec::new().into(), ranks: Vec::new().into() })
     }
 
-    pub(crate) fn from_tables(bytes: Table<u8>, offsets: Table<u32>) -> Result<Self, Error> {
+    /// The same tokens with ids of their own, by rank.
+    ///
+    /// # Errors
+    /// [`Error::Vocabulary`] if an id is there twice or not below 2^20.
+    pub fn with_ids(mut self, ids: Vec<u32>) -> Result<Self, Error> {
+        let fault = |reason: String| Err(Error::Vocabulary { line: 0, reason });
+        if ids.len() != ix(self.len()) {
+            return fault(format!("{} ids for {} tokens", ids.len(), self.len()));
+        }
+        if ids.iter().copied().eq(0..self.len()) {
+            return Ok(self);
+        }
+        let last = ids.iter().copied().max().unwrap_or(0);
+        if ix(last) >= MAX_TOKENS {
+            return fault(format!("token id {last} is not below {MAX_TOKENS}"));
+        }
+        let mut ranks = vec![NONE; ix(last) + 1];
+        for (rank, &id) in (0..).zip(&ids) {
+            if std::mem::replace(&mut ranks[ix(id)], rank) != NONE {
+                return fault(format!("token id {id} is there twice"));
+            }
+        }
+        (self.ids, self.ranks) = (ids.into(), ranks.into());
+        Ok(self)
+    }
+
+    pub(crate) fn from_tables([offsets, ids, ranks]: [Table<u32>; 3], bytes: Table<u8>) -> Result<Self, Error> {
         if offsets.is_empty() || offsets.len() > MAX_TOKENS + 1 {
             return Err(Error::Image("the token offsets have a wrong length".into()));
         }
-        Ok(Vocab { bytes, offsets })
+        if !ids.is_empty() && ids.len() != offsets.len() - 1 {
+            return Err(Error::Image("the token ids have a wrong length".into()));
+        }
+        Ok(Vocab { bytes, offsets, ids, ranks })
     }
 
     /// Whether the offsets fit the bytes.
     pub(crate) fn is_sound(&self) -> bool {
         let ends = self.offsets.first() == Some(&0) && self.offsets.last().map(|&o| ix(o)) == Some(self.bytes.len());
+        let are_inverse = |(rank, &id): (u32, &u32)| self.ranks.get(ix(id)) == Some(&rank);
         ends && self.offsets.windows(2).all(|w| w[0] < w[1])
+            && (0..).zip(&*self.ids).all(are_inverse)
+            && self.ranks.len() <= MAX_TOKENS
+            && self.ranks.iter().filter(|&&rank| rank != NONE).count() == self.ids.len()
     }
 
-    pub(crate) fn tables(&self) -> (&[u8], &[u32]) {
-        (&self.bytes, &self.offsets)
+    /// Offsets, ids and ranks; and the bytes.
+    pub(crate) fn tables(&self) -> ([&[u32]; 3], &[u8]) {
+        ([&self.offsets, &self.ids, &self.ranks], &self.bytes)
     }
 
-    /// Number of ordinary tokens; their ids are below this.
+    /// One past the highest id of an ordinary token.
+    #[must_use]
+    pub fn end(&self) -> u32 {
+        if self.ids.is_empty() { self.len() } else { to_u32(self.ranks.len()) }
+    }
+
+    /// The id of a token.
+    #[inline(always)]
+    #[must_use]
+    pub fn id(&self, rank: u32) -> u32 {
+        if self.ids.is_empty() { rank } else { self.ids[ix(rank)] }
+    }
+
+    /// The token of that id, if it is an ordinary one.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self, id: u32) -> Option<u32> {
+        if self.ids.is_empty() {
+            return (id < self.len()).then_some(id);
+        }
+        self.ranks.get(ix(id)).copied().filter(|&rank| rank != NONE)
+    }
+
+    /// Puts ids in place of ranks.
+    #[inline]
+    pub fn to_ids(&self, tokens: &mut [u32]) {
+        if !self.ids.is_empty() {
+            for token in tokens {
+                *token = self.ids[ix(*token)];
+            }
+        }
+    }
+
+    /// Number of ordinary tokens.
     #[must_use]
     pub fn len(&self) -> u32 {
         to_u32(self.offsets.len() - 1)
@@ -82,13 +157,20 @@ impl Vocab {
     #[inline]
     #[must_use]
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
-        let start = *self.offsets.get(ix(id))?;
-        let end = *self.offsets.get(ix(id) + 1)?;
+        self.bytes_of(self.rank(id)?)
+    }
+
+    /// The bytes of the token of that rank, or None if there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn bytes_of(&self, rank: u32) -> Option<&[u8]> {
+        let start = *self.offsets.get(ix(rank))?;
+        let end = *self.offsets.get(ix(rank) + 1)?;
         self.bytes.get(ix(start)..ix(end))
     }
 
-    /// All tokens in id order.
+    /// The bytes of all tokens in order of rank.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|id| self.token_bytes(id).expect("an id below len"))
+        (0..self.len()).map(|rank| self.bytes_of(rank).expect("a rank below len"))
     }
 }

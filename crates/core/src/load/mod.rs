@@ -1,6 +1,23 @@
-//! Readers of vocabulary files: one file a format. Each turns bytes into a checked [`crate::Vocab`] or says
-//! what is wrong and in which line.
+//! Readers of vocabulary files: one file a format. Each turns bytes into a checked [`crate::Vocab`] or a whole
+//! [`crate::Tokenizer`], or says what is wrong and in which line.
 
+#[cfg(feature = "formats")]
+mod added_tokens;
+pub mod byte_level;
+#[cfg(feature = "formats")]
+pub mod merge_list;
+#[cfg(feature = "formats")]
+mod normalizer;
+#[cfg(feature = "formats")]
+mod pre_tokenizer;
 mod rank_file;
+#[cfg(feature = "formats")]
+mod tekken;
+#[cfg(feature = "formats")]
+mod tokenizer_json;
 
 pub use rank_file::{read_rank_file, write_rank_file};
+#[cfg(feature = "formats")]
+pub use tekken::read_tekken;
+#[cfg(feature = "formats")]
+pub use tokenizer_json::read_tokenizer_json;

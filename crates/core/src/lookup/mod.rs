@@ -2,7 +2,7 @@
 //!
 //! One 64-byte line holds three keys and their ids, so that a probe costs one cache line. A key is the
 //! token's bytes, zero-padded to 15, with the length in the 16th: tokens that hold NUL bytes stay
-//! exact. Tokens of 16 bytes and more are in [`LongTable`], whose slots hold an id and are
+//! exact. Tokens of 16 bytes and more are in [`LongTable`], whose slots hold a rank and are
 //! compared with the vocabulary's bytes. No probe trusts a hash: bytes are always compared.
 //!
 //! An eighth of the lines is for the tokens of lowest rank, which make up most of a text: they lie close together, so that
@@ -53,22 +53,24 @@ pub struct WordTable {
 /// that the bytes of a token that is not wanted are next to never looked at.
 #[derive(Debug, Clone)]
 pub struct LongTable {
-    /// Token ids with [`tag`]s, [`NONE`] where empty; at most half full.
-    ids: Table<u32>,
+    /// Ranks with [`tag`]s, [`NONE`] where empty; at most half full.
+    ranks: Table<u32>,
 }
 
 impl WordTable {
-    /// Builds the table; O(tokens).
+    /// Builds the table of those tokens that a whole pre-token may be, by rank; O(tokens).
     #[must_use]
-    pub fn build(vocab: &Vocab) -> Self {
-        let short = vocab.iter().filter(|t| t.len() <= MAX_KEY_BYTES).count();
+    pub fn build(vocab: &Vocab, may_be_whole: impl Fn(u32) -> bool) -> Self {
+        let tokens = || (0..).zip(vocab.iter()).filter(|&(rank, _)| may_be_whole(rank));
+        let short = tokens().filter(|(_, t)| t.len() <= MAX_KEY_BYTES).count();
         // Two thirds full on average: long chains of overflow stay rare, 5 MB for 160,000 tokens.
         let empty = Line { keys: [Key::EMPTY; SLOTS], ids: [NONE; SLOTS], overflow: 0 };
         let mut lines = vec![empty; short.div_ceil(2).max(2)];
         let (hot, rest) = lines.split_at_mut(hot_lines(short.div_ceil(2).max(2)));
         let mut room = 2 * hot.len();
-        let mut long = vec![NONE; ((vocab.iter().count() - short) * 2).max(1)];
-        for (id, token) in (0..).zip(vocab.iter()) {
+        let mut long = vec![NONE; ((tokens().count() - short) * 2).max(1)];
+        for (rank, token) in tokens() {
+            let id = vocab.id(rank);
             match Key::new(token) {
                 Some(key) if room > 0 => {
                     room -= 1;
@@ -81,32 +83,32 @@ impl WordTable {
                     while long[at] != NONE {
                         at = (at + 1) % long.len();
                     }
-                    long[at] = tag(hash) | id;
+                    long[at] = tag(hash) | rank;
                 }
             }
         }
-        WordTable { lines: lines.into(), long: LongTable { ids: long.into() } }
+        WordTable { lines: lines.into(), long: LongTable { ranks: long.into() } }
     }
 
     pub(crate) fn from_tables(lines: Table<Line>, long: Table<u32>) -> Self {
-        WordTable { lines, long: LongTable { ids: long } }
+        WordTable { lines, long: LongTable { ranks: long } }
     }
 
     /// Whether every entry is possible and every probe ends.
-    pub(crate) fn is_sound(&self, tokens: u32) -> bool {
-        let known = |id: &u32| *id == NONE || *id < tokens;
+    pub(crate) fn is_sound(&self, vocab: &Vocab) -> bool {
+        let known = |id: &u32| *id == NONE || *id < vocab.end();
         if self.lines.len() < 2 {
             return false;
         }
         let (hot, rest) = self.parts();
         [hot, rest].iter().all(|lines| lines.iter().any(|l| l.overflow == 0))
             && self.lines.iter().all(|l| l.ids.iter().all(known))
-            && self.long.ids.contains(&NONE)
-            && self.long.ids.iter().all(|&slot| slot == NONE || slot & ID_MASK < tokens)
+            && self.long.ranks.contains(&NONE)
+            && self.long.ranks.iter().all(|&slot| slot == NONE || slot & ID_MASK < vocab.len())
     }
 
     pub(crate) fn tables(&self) -> (&[Line], &[u32]) {
-        (&self.lines, &self.long.ids)
+        (&self.lines, &self.long.ranks)
     }
 
     /// The id of the token with exactly the bytes `text[start..end]`.
@@ -174,17 +176,17 @@ fn find(lines: &[Line], key: Key, hash: u64) -> Option<u32> {
 impl LongTable {
     fn find(&self, vocab: &Vocab, piece: &[u8]) -> Option<u32> {
         let hash = hash_long(piece);
-        let mut at = fast_range(hash, self.ids.len());
+        let mut at = fast_range(hash, self.ranks.len());
         loop {
-            let slot = self.ids[at];
+            let slot = self.ranks[at];
             if slot == NONE {
                 return None;
             }
-            let id = slot & ID_MASK;
-            if slot & !ID_MASK == tag(hash) && vocab.token_bytes(id) == Some(piece) {
-                return Some(id);
+            let rank = slot & ID_MASK;
+            if slot & !ID_MASK == tag(hash) && vocab.bytes_of(rank) == Some(piece) {
+                return Some(vocab.id(rank));
             }
-            at = (at + 1) % self.ids.len();
+            at = (at + 1) % self.ranks.len();
         }
     }
 }
@@ -230,7 +232,7 @@ mod tests {
         tokens.extend((2..60).map(|n| vec![b'a'; n]));
         tokens.extend((0..5000u32).map(|n| format!("w{n}").into_bytes()));
         let vocab = Vocab::from_ranked(&tokens).unwrap();
-        let words = WordTable::build(&vocab);
+        let words = WordTable::build(&vocab, |_| true);
         for (id, token) in (0..).zip(&tokens) {
             assert_eq!(words.find(&vocab, token, 0, token.len()), Some(id));
             // The same in the middle of a longer text, where whole 16-byte loads are possible.

@@ -137,9 +137,9 @@ impl Words {
     }
 
     /// The BPE results, in the order in which the words came.
-    pub fn results(&self) -> impl Iterator<Item = &[u32]> {
-        let results = self.results[..self.keys.len()].iter();
-        results.zip(&self.counts).map(|(result, &count)| &result[..count])
+    pub fn results(&mut self) -> impl Iterator<Item = &mut [u32]> {
+        let results = self.results[..self.keys.len()].iter_mut();
+        results.zip(&self.counts).map(|(result, &count)| &mut result[..count])
     }
 }
 

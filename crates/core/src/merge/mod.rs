@@ -185,73 +185,106 @@ impl Scratch {
     }
 }
 
+/// Left part, right part, and the token that they make.
+pub type Split = (u32, u32, u32);
+
+fn single_bytes(vocab: &Vocab) -> [u32; 256] {
+    let mut bytes = [NONE; 256];
+    for (rank, token) in (0..).zip(vocab.iter()) {
+        if let [byte] = token {
+            bytes[usize::from(*byte)] = rank;
+        }
+    }
+    bytes
+}
+
+/// The splits of the tokens below `joinable`, where any two parts join whose bytes together are one of them: lowest rank
+/// first. By rank of the token made; a token that BPE cannot make has none.
+#[must_use]
+pub fn find_splits(vocab: &Vocab, joinable: u32) -> Vec<Split> {
+    let bytes = single_bytes(vocab);
+    let tokens: Vec<&[u8]> = vocab.iter().take(ix(joinable)).collect();
+    // By length: every join inside a token gives a shorter token, whose own split is known by then.
+    let mut order: Vec<u32> = (0..joinable).filter(|&rank| tokens[ix(rank)].len() > 1).collect();
+    order.sort_by_key(|&rank| tokens[ix(rank)].len());
+    let mut pairs = Far::with_capacity(order.len());
+    let mut splits = Vec::with_capacity(order.len());
+    let mut state = Vec::new();
+    let mut scratch = heap::HeapScratch::default();
+    for rank in order {
+        state.clear();
+        state.extend(tokens[ix(rank)].iter().map(|&byte| bytes[usize::from(byte)]));
+        heap::join_all(&mut state, |l, r| pairs.get(l, r), &mut scratch);
+        if let [left, right] = state[..] {
+            pairs.insert(left, right, rank);
+            splits.push((left, right, rank));
+        }
+    }
+    splits.sort_unstable_by_key(|split| split.2);
+    splits
+}
+
 impl MergeTables {
-    /// Builds the tables: O(total token bytes) for the trie, one small BPE run a token.
+    /// Builds the tables for a rank file: any two parts join whose bytes together are a token. O(total token bytes) for
+    /// the trie, one small BPE run a token.
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if the trie outgrows its index.
     pub fn build(vocab: &Vocab) -> Result<Self, Error> {
-        Self::build_parted(vocab, u32::MAX)
+        Self::from_splits(vocab, &find_splits(vocab, vocab.len()), u32::MAX)
     }
 
-    /// The same, with no id from `most_near` on in the near part of the pair table: for tests.
+    /// The same, with no token from `most_near` on in the near part of the pair table: for tests.
     ///
     /// # Errors
     /// As above.
     pub fn build_parted(vocab: &Vocab, most_near: u32) -> Result<Self, Error> {
-        let mut bytes = [NONE; 256];
-        for (id, token) in (0..).zip(vocab.iter()) {
-            if let [byte] = token {
-                bytes[usize::from(*byte)] = id;
-            }
-        }
-        let trie = Trie::build(vocab)?;
+        Self::from_splits(vocab, &find_splits(vocab, vocab.len()), most_near)
+    }
+
+    /// The tables for known splits, by rank of the token made.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn from_splits(vocab: &Vocab, splits: &[Split], most_near: u32) -> Result<Self, Error> {
+        let bytes = single_bytes(vocab);
         let tokens: Vec<&[u8]> = vocab.iter().collect();
-        let mut parts: Vec<Parts> = (0..)
-            .zip(&tokens)
-            .map(|(id, token)| match trie.longest(token, 0, token.len() - 1) {
-                Some((prefix, end)) => Parts::new(id, id, prefix, token.len() - end),
-                None => Parts::new(id, id, id, 0),
-            })
-            .collect();
-        // By length: every join inside a token gives a shorter token, whose own split is known by then.
-        let mut order: Vec<u32> = (0..vocab.len()).collect();
-        order.sort_by_key(|&id| tokens[ix(id)].len());
-        let mut pairs = Far::with_capacity(order.len());
-        let mut splits = Vec::new();
-        let mut greedy = bytes.iter().all(|&byte| byte < greedy::SINGLE_BYTES);
-        let mut state = Vec::new();
-        let mut scratch = heap::HeapScratch::default();
-        for id in order {
-            let token = tokens[ix(id)];
-            if token.len() == 1 {
-                continue;
-            }
-            state.clear();
-            state.extend(token.iter().map(|&b| bytes[usize::from(b)]));
-            heap::join_all(&mut state, |l, r| pairs.get(l, r), &mut scratch);
-            match state[..] {
-                [left, right] => {
-                    pairs.insert(left, right, id);
-                    splits.push((left, right, id));
-                    let record = &mut parts[ix(id)];
-                    *record = Parts::new(left, right, record.prefix(), record.shorter_by());
-                    greedy &= left < id && right < id;
-                }
-                // BPE never makes this token; only a pre-token equal to it gives its id.
-                _ => greedy = false,
-            }
+        let mut split_of = vec![(NONE, NONE); tokens.len()];
+        for &(left, right, token) in splits {
+            split_of[ix(token)] = (left, right);
         }
-        splits.sort_unstable_by_key(|split| split.2);
+        let made = |rank: u32| split_of[ix(rank)].0 != NONE || tokens[ix(rank)].len() == 1;
+        let trie = Trie::build(vocab, made)?;
+        let parts = (0..).zip(tokens.iter().zip(&split_of)).map(|(rank, (token, &(left, right)))| {
+            let (left, right) = if left == NONE { (rank, rank) } else { (left, right) };
+            match trie.longest(token, 0, token.len() - 1) {
+                Some((prefix, end)) if made(rank) => Parts::new(left, right, prefix, token.len() - end),
+                _ => Parts::new(left, right, rank, 0),
+            }
+        });
+        let greedy = bytes.iter().all(|&byte| byte < greedy::SINGLE_BYTES)
+            && splits.iter().all(|&(left, right, token)| left < token && right < token);
         Ok(MergeTables {
-            parts: parts.into_iter().map(|record| record.0).collect::<Vec<_>>().into(),
-            pairs: PairTable::build(&splits, most_near),
-            trie,
+            parts: parts.map(|record| record.0).collect::<Vec<_>>().into(),
+            pairs: PairTable::build(splits, most_near),
             borders: Borders::build(vocab),
-            byte_pairs: BytePairs::build(vocab),
+            byte_pairs: BytePairs::build(vocab, made),
+            trie,
             bytes,
             greedy,
         })
+    }
+
+    /// Whether BPE can make the token of that rank: it is a single byte or has a split.
+    #[must_use]
+    pub fn makes(&self, rank: u32) -> bool {
+        self.parts(rank).left() != rank || self.bytes.contains(&rank)
+    }
+
+    /// The splits of all tokens that have one, by rank of the token.
+    pub fn splits(&self) -> impl Iterator<Item = Split> {
+        (0..).zip(&*self.parts).map(|(rank, &parts)| (Parts(parts).left(), Parts(parts).right(), rank))
+            .filter(|&(left, _, rank)| left != rank)
     }
 
     #[inline(always)]

@@ -125,10 +125,12 @@ pub struct BytePairs {
 }
 
 impl BytePairs {
-    pub(super) fn build(vocab: &crate::vocab::Vocab) -> Self {
+    pub(super) fn build(vocab: &crate::vocab::Vocab, has: impl Fn(u32) -> bool) -> Self {
         let mut table = vec![NONE; 1 << 16];
         for (id, token) in (0..).zip(vocab.iter()) {
-            if let [a, b] = *token {
+            if let [a, b] = *token
+                && has(id)
+            {
                 table[usize::from(a) << 8 | usize::from(b)] = id;
             }
         }

@@ -99,13 +99,13 @@ pub struct Trie {
 }
 
 impl Trie {
-    /// Builds the trie; O(states * open blocks).
+    /// Builds the trie of the tokens that it `has`, by rank; O(states * open blocks).
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if more than 2^25 slots were needed.
-    pub fn build(vocab: &Vocab) -> Result<Self, Error> {
+    pub fn build(vocab: &Vocab, has: impl Fn(u32) -> bool) -> Result<Self, Error> {
         let tokens: Vec<&[u8]> = vocab.iter().collect();
-        let mut order: Vec<u32> = (0..vocab.len()).collect();
+        let mut order: Vec<u32> = (0..vocab.len()).filter(|&rank| has(rank)).collect();
         order.sort_unstable_by_key(|&id| tokens[ix(id)]);
         // How often text comes to a token goes about with the inverse of its rank. Sums of it, in order of bytes.
         let sums: Vec<u64> = std::iter::once(0)
@@ -281,7 +281,7 @@ mod tests {
             tokens.push(word.as_bytes().to_vec());
         }
         let vocab = Vocab::from_ranked(&tokens).unwrap();
-        let trie = Trie::build(&vocab).unwrap();
+        let trie = Trie::build(&vocab, |_| true).unwrap();
         let text = b"abcdefabcdxab\0\0\0\0bczzz\xff";
         for at in 0..text.len() {
             let want = (0..)
