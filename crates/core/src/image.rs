@@ -134,7 +134,7 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
     Ok(Tables { vocab, words, others: section(image, 14)?, merges, whole_is_merged, workers: Workers::default() })
 }
 
-fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);

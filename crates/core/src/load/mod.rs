@@ -12,6 +12,8 @@ mod normalizer;
 mod pre_tokenizer;
 mod rank_file;
 #[cfg(feature = "formats")]
+pub mod saved;
+#[cfg(feature = "formats")]
 mod tekken;
 #[cfg(feature = "formats")]
 mod tokenizer_json;

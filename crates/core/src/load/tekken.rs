@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::saved::Description;
 use crate::error::Error;
 use crate::num::{ix, to_u32};
-use crate::pretoken::Pattern;
-use crate::special::{ControlToken, Controls};
+use crate::special::ControlToken;
 use crate::tables::Tables;
 use crate::tokenizer::Tokenizer;
 use crate::vocab::{MAX_TOKENS, Vocab};
@@ -51,7 +51,6 @@ pub fn read_tekken(text: &[u8]) -> Result<Tokenizer, Error> {
     };
     let (size, specials) = (number("default_vocab_size")?, number("default_num_special_tokens")?);
     let pattern = file["config"]["pattern"].as_str().ok_or_else(|| fault("config.pattern is no string".into()))?;
-    let pattern = Pattern::from_regex(pattern)?;
     let ordinary = size.checked_sub(specials).ok_or_else(|| fault(format!("{specials} special tokens of {size}")))?;
     let entries = file["vocab"].as_array().ok_or_else(|| fault("vocab is no list".into()))?;
     // A file may hold more tokens than the model uses.
@@ -72,8 +71,10 @@ pub fn read_tekken(text: &[u8]) -> Result<Tokenizer, Error> {
     let first = to_u32(specials);
     let vocab = Vocab::from_ranked(&tokens)?.with_ids((0..to_u32(ordinary)).map(|rank| rank + first).collect())?;
     let tables = Tables::build(vocab)?;
-    let controls = Controls::new(special_tokens(&file["special_tokens"], first)?, |id| tables.vocab.token_bytes(id))?;
-    Ok(Tokenizer::new(tables.into(), controls, pattern).without_cuts())
+    let controls = special_tokens(&file["special_tokens"], first)?;
+    // Mistral's own tokenizer never reads names in text: what is between control tokens is put together by id.
+    let description = Description { split: pattern.into(), normalizer: Value::Null, cuts: false, named: false };
+    description.build(tables.into(), controls)
 }
 
 fn special_tokens(listed: &Value, count: u32) -> Result<Vec<ControlToken>, Error> {

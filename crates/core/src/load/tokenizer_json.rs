@@ -10,10 +10,11 @@ use serde_json::value::RawValue;
 
 use super::byte_level::Alphabet;
 use super::merge_list::{self, Listed};
-use super::{added_tokens, normalizer, pre_tokenizer};
+use super::saved::Description;
+use super::{added_tokens, normalizer};
 use crate::error::Error;
 use crate::num::{ix, to_u32};
-use crate::special::{ControlToken, Controls};
+use crate::special::ControlToken;
 use crate::tables::Tables;
 use crate::tokenizer::Tokenizer;
 use crate::vocab::MAX_TOKENS;
@@ -38,19 +39,16 @@ pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
     let ignore_merges = check_model(&model)?;
     // Before the vocabulary: what is refused is refused soon.
     let value = |name: &str| parse::<Value>(part(name), name);
-    let normalizer = normalizer::read(&value("normalizer")?)?;
-    let pattern = pre_tokenizer::read(&value("pre_tokenizer")?)?;
+    let description =
+        Description { split: value("pre_tokenizer")?, normalizer: value("normalizer")?, cuts: false, named: true };
+    normalizer::read(&description.normalizer)?;
+    description.pattern()?;
     let controls = added_tokens::read(&value("added_tokens")?)?;
 
     let vocab: Entries<'_> = parse(model.get("vocab").map_or("null", |raw| raw.get()), "model.vocab")?;
     let merges: Merges<'_> = parse(model.get("merges").map_or("null", |raw| raw.get()), "model.merges")?;
     let tables = tables(&vocab.0, &merges.0, ignore_merges, &controls)?;
-    let controls = Controls::new(controls, |id| tables.vocab.token_bytes(id))?;
-    let tokenizer = Tokenizer::new(tables.into(), controls, pattern).without_cuts();
-    Ok(match normalizer {
-        Some(normalizer) => tokenizer.with_normalizer(normalizer),
-        None => tokenizer,
-    })
+    description.build(tables.into(), controls)
 }
 
 fn fault(reason: String) -> Error {
