@@ -42,10 +42,10 @@ pub fn control_tokens<'a>(
     named: impl Iterator<Item = (u32, &'a str, bool)>,
 ) -> Vec<ControlToken> {
     let mut tokens: Vec<ControlToken> =
-        ids.clone().map(|id| ControlToken { id, name: format!("<|reserved_token_{id}|>"), skip: false }).collect();
+        ids.clone().map(|id| ControlToken::new(id, format!("<|reserved_token_{id}|>"), false)).collect();
     for (id, name, skip) in named {
         if let Some(token) = id.checked_sub(ids.start).and_then(|i| tokens.get_mut(kizami_core::num::ix(i))) {
-            *token = ControlToken { id, name: name.into(), skip };
+            *token = ControlToken::new(id, name, skip);
         }
     }
     tokens

@@ -24,6 +24,10 @@ pub(crate) fn decode(
     let mut out = Vec::new();
     crate::error::reserve(&mut out, ids.len() * 4 + 16)?;
     for (position, &id) in ids.iter().enumerate() {
+        // First: the ordinary vocabulary may have it as well.
+        if skip_special && controls.by_id(id).is_some_and(|token| token.skip) {
+            continue;
+        }
         if let Some(bytes) = vocab.token_bytes(id) {
             if out.capacity() - out.len() < bytes.len() {
                 crate::error::reserve(&mut out, bytes.len())?;
@@ -32,7 +36,6 @@ pub(crate) fn decode(
             continue;
         }
         match controls.by_id(id) {
-            Some(token) if skip_special && token.skip => {}
             Some(token) => out.extend_from_slice(token.name.as_bytes()),
             None => return Err(Error::UnknownId { id, position, vocab_size }),
         }

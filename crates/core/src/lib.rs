@@ -1,8 +1,9 @@
 //! Exact byte-level BPE for LLM prompts: typed segments in, token ids out.
 //!
 //! A [`Tokenizer`] is [`Tables`] (built from ranks, or lying in an [`image`]), [`special::Controls`] and a split
-//! [`pretoken::Pattern`]. Reading order: [`segment`] (what a request is), [`cuts`], [`pretoken`], [`lookup`], [`merge`]
-//! (the argument for exactness), then the files `request`, `encode` and `piece` (the pipeline).
+//! [`pretoken::Pattern`]; some models have a normalizer besides. Reading order: [`segment`] (what a request is),
+//! [`cuts`], [`pretoken`], [`lookup`], [`merge`] (the argument for exactness), then the files `request`, `encode` and
+//! `piece` (the pipeline).
 //!
 //! This crate knows no Python, opens no file and prints nothing.
 
@@ -14,6 +15,9 @@ pub mod image;
 pub mod load;
 pub mod lookup;
 pub mod merge;
+mod names;
+#[cfg(feature = "formats")]
+pub mod normalize;
 pub mod num;
 pub mod parallel;
 mod piece;
@@ -40,3 +44,18 @@ pub use text::Text;
 pub use tokenizer::{Options, Prepared, Tokenizer};
 pub use vocab::Vocab;
 pub use worker::Workers;
+
+/// A build without the formats of other models has no normalizer.
+#[cfg(not(feature = "formats"))]
+mod normalize {
+    use std::borrow::Cow;
+
+    #[derive(Debug, Clone)]
+    pub enum Normalizer {}
+
+    impl Normalizer {
+        pub fn apply<'t>(&self, _: Cow<'t, str>) -> Result<Cow<'t, str>, crate::Error> {
+            match *self {}
+        }
+    }
+}

@@ -6,10 +6,11 @@
 
 use std::ops::Range;
 
-use crate::error::Error;
+use crate::error::{Error, reserve};
 use crate::parallel;
 use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
+use crate::special::Stretch;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::turn;
@@ -64,6 +65,30 @@ enum Place<'a> {
     /// In the caller's memory, not as UTF-8: long, and no names in it count. Its jobs make their own UTF-8, side by
     /// side, in memory that is near.
     Wide(Text<'a>),
+    /// A range of the parts: the text was normalized, or more than names was looked for. It was cut before.
+    Parts(usize, usize),
+}
+
+/// What is left of a segment in which names were looked for beforehand.
+#[derive(Debug, Clone, Copy)]
+enum Part<'a> {
+    /// Text in the caller's memory.
+    Borrowed(&'a [u8]),
+    /// A range of the arena.
+    Arena(usize, usize),
+    /// A token: id, and the bytes that belong to it.
+    Token(u32, usize),
+}
+
+impl Part<'_> {
+    /// Its length in bytes; not 0.
+    fn len(&self) -> usize {
+        match self {
+            Part::Borrowed(bytes) => bytes.len(),
+            Part::Arena(from, to) => to - from,
+            Part::Token(_, len) => *len,
+        }
+    }
 }
 
 /// A segment made ready.
@@ -81,18 +106,21 @@ pub(crate) struct Request<'a> {
     ready: Vec<Ready<'a>>,
     /// Of all segments: where to cut, as offsets into the segment (bytes of UTF-8; units of memory if wide).
     cuts: Vec<usize>,
+    parts: Vec<Part<'a>>,
     arena: Vec<u8>,
     bytes: usize,
 }
 
 impl<'a> Request<'a> {
     /// # Errors
-    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`].
-    pub fn new(segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
+    /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`]; [`Error::Pattern`].
+    pub fn new(tokenizer: &Tokenizer, segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
+        let legacy_chunks = legacy_chunks && tokenizer.cuts;
         let mut request = Request {
             segments,
             ready: Vec::with_capacity(segments.len()),
             cuts: Vec::new(),
+            parts: Vec::new(),
             arena: Vec::new(),
             bytes: 0,
         };
@@ -102,11 +130,17 @@ impl<'a> Request<'a> {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
             let first = request.cuts.len();
-            let place = request.place(segment, legacy_chunks)?;
+            let simple = tokenizer.normalizer.is_none() && tokenizer.controls.is_simple(segment.allow_special);
+            let place = if simple {
+                request.place(segment, legacy_chunks)?
+            } else {
+                request.place_parts(tokenizer, index, segment, legacy_chunks)?
+            };
             request.bytes += match place {
                 Place::Borrowed(bytes) => bytes.len(),
                 Place::Arena(from, to) => to - from,
                 Place::Wide(text) => text.max_utf8_len(),
+                Place::Parts(from, to) => request.parts[from..to].iter().map(Part::len).sum(),
             };
             request.ready.push(Ready { place, cuts: first..request.cuts.len() });
         }
@@ -143,6 +177,51 @@ impl<'a> Request<'a> {
         Ok(Place::Arena(start, arena.len()))
     }
 
+    /// Places the parts of one segment.
+    fn place_parts(
+        &mut self,
+        tokenizer: &Tokenizer,
+        index: usize,
+        segment: &Segment<'a>,
+        legacy_chunks: bool,
+    ) -> Result<Place<'a>, Error> {
+        let Request { parts, arena, .. } = self;
+        let first = parts.len();
+        let cuts = if legacy_chunks { segment.text.cuts() } else { Vec::new() };
+        let mut utf8 = Vec::new();
+        let mut from = 0;
+        for to in cuts.into_iter().chain([segment.text.len()]) {
+            let text = segment.text.slice(from, to);
+            from = to;
+            let held = text.as_utf8();
+            if held.is_none() {
+                utf8.clear();
+                text.append_utf8(&mut utf8)?;
+            }
+            let text = std::str::from_utf8(held.unwrap_or(&utf8)).expect("UTF-8, given or made");
+            let normalizer = tokenizer.normalizer.as_ref();
+            tokenizer.controls.split(text, segment.allow_special, normalizer, |stretch| {
+                parts.push(match (stretch, held) {
+                    (Stretch::Token(id, len), _) => Part::Token(id, len),
+                    (Stretch::Text(text, _), _) if text.len() > MAX_BYTES => {
+                        return Err(Error::TooLong { segment: index, bytes: text.len() });
+                    }
+                    (Stretch::Text(text, Some(at)), Some(held)) if text.len() > JOINED_BYTES => {
+                        Part::Borrowed(&held[at..at + text.len()])
+                    }
+                    (Stretch::Text(text, _), _) => {
+                        let start = arena.len();
+                        reserve(arena, text.len())?;
+                        arena.extend_from_slice(text.as_bytes());
+                        Part::Arena(start, arena.len())
+                    }
+                });
+                Ok(())
+            })?;
+        }
+        Ok(Place::Parts(first, parts.len()))
+    }
+
     /// An upper bound of the bytes of UTF-8 of all segments.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -164,6 +243,11 @@ impl<'a> Request<'a> {
         (threads, (self.bytes / (threads * JOBS_A_THREAD)).clamp(LEAST_JOB_BYTES, JOB_BYTES))
     }
 
+    /// A range of the arena as one of memory whose offsets have 31 bits.
+    fn in_arena(&self, from: usize, to: usize) -> (&[u8], usize, usize) {
+        if self.arena.len() <= MAX_BYTES { (&self.arena, from, to) } else { (&self.arena[from..to], 0, to - from) }
+    }
+
     /// Calls `each` for every job in order. Text is parted so that most jobs have about `job_bytes`.
     pub fn for_each_job(
         &'a self,
@@ -177,9 +261,21 @@ impl<'a> Request<'a> {
             let cuts = self.cuts[ready.cuts.clone()].iter().copied();
             let (base, first, last) = match ready.place {
                 Place::Borrowed(bytes) => (bytes, 0, bytes.len()),
-                Place::Arena(from, to) if self.arena.len() <= MAX_BYTES => (&self.arena[..], from, to),
-                // Offsets have 31 bits.
-                Place::Arena(from, to) => (&self.arena[from..to], 0, to - from),
+                Place::Arena(from, to) => self.in_arena(from, to),
+                Place::Parts(from, to) => {
+                    for part in &self.parts[from..to] {
+                        let (base, start, end) = match *part {
+                            Part::Borrowed(bytes) => (bytes, 0, bytes.len()),
+                            Part::Arena(from, to) => self.in_arena(from, to),
+                            Part::Token(id, len) => {
+                                job(Work::Control(id, len))?;
+                                continue;
+                            }
+                        };
+                        text_jobs(pattern, base, start, end, job_bytes, &mut job)?;
+                    }
+                    continue;
+                }
                 Place::Wide(text) => {
                     let mut start = 0;
                     for end in cuts.chain([text.len()]) {

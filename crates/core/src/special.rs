@@ -1,15 +1,20 @@
 //! Control tokens: names that stand for an id in trusted text.
 //!
-//! Names are found leftmost, longest first among those that start at one place (so a name that begins
-//! another does not hide it). Untrusted text never comes here.
+//! Untrusted text recognises none of them. Some vocabularies add tokens that are no control tokens, but runs of white
+//! space that their merges do not make; those count in any text.
+//!
+//! Where no token has [`Flags`] and the model does not normalize, a search is one pass over the text
+//! ([`Controls::find`]). Else it is two, as in the `tokenizers` package ([`Controls::split`]): names that are not
+//! normalized are looked for in the text as it is; what is between them is normalized piece by piece, and the other
+//! names, normalized as well, are looked for there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::error::Error;
-use crate::lookup::Key;
+pub use crate::names::Flags;
+use crate::names::{Names, Part};
+use crate::normalize::Normalizer;
 use crate::num::{ix, to_u32};
 
 /// One control token.
@@ -21,55 +26,134 @@ pub struct ControlToken {
     pub name: String,
     /// The flag of the vocabulary file: left out by a decode that skips special tokens. No meaning for encoding.
     pub skip: bool,
+    /// How the name is looked for.
+    pub flags: Flags,
 }
 
-/// Passes on the hash that a [`Key`] has of its own.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
+impl ControlToken {
+    /// A token without flags.
+    #[must_use]
+    pub fn new(id: u32, name: impl Into<String>, skip: bool) -> Self {
+        ControlToken { id, name: name.into(), skip, flags: Flags::default() }
     }
 
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
+    /// Whether it is a part of the vocabulary that stands for text: white space, and nothing says that it is special.
+    fn is_space(&self) -> bool {
+        !self.skip && self.name.chars().all(char::is_whitespace)
     }
+}
 
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a key writes its hash");
+/// The names that count in one kind of text.
+#[derive(Debug, Clone)]
+struct Search {
+    /// Looked for in the text as it is.
+    raw: Option<Names>,
+    /// Looked for in what is left, normalized.
+    normalized: Option<Names>,
+    /// Nothing is normalized, and `raw` is all there is and plain.
+    simple: bool,
+}
+
+impl Search {
+    fn new<'t>(tokens: impl Iterator<Item = &'t ControlToken>, normalizer: Option<&Normalizer>) -> Result<Self, Error> {
+        let (mut raw, mut normalized) = (Vec::new(), Vec::new());
+        for token in tokens {
+            let list = if token.flags.normalized { &mut normalized } else { &mut raw };
+            let name = match normalizer {
+                Some(normalizer) if token.flags.normalized => {
+                    normalizer.apply(Cow::Borrowed(&token.name))?.into_owned()
+                }
+                _ => token.name.clone(),
+            };
+            // A name that normalizes to nothing is nowhere.
+            if !name.is_empty() {
+                list.push((name, token.id, token.flags));
+            }
+        }
+        if normalizer.is_none() && raw.is_empty() {
+            std::mem::swap(&mut raw, &mut normalized);
+        }
+        let (raw, normalized) = (Names::new(raw.into_iter())?, Names::new(normalized.into_iter())?);
+        let simple = normalizer.is_none() && normalized.is_none() && raw.as_ref().is_none_or(Names::are_plain);
+        Ok(Search { raw, normalized, simple })
     }
+}
+
+/// A part of a text in which names were looked for.
+#[derive(Debug)]
+pub(crate) enum Stretch<'s> {
+    /// Text to encode on its own, and where it stands in the text given, if it stands there as it is. Not empty.
+    Text(&'s str, Option<usize>),
+    /// A token: its id, and the bytes that belong to it.
+    Token(u32, usize),
 }
 
 /// The control tokens of one model, with their matcher.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Controls {
+    /// Control tokens; behind them, the white space of the vocabulary.
     tokens: Vec<ControlToken>,
+    /// Number of control tokens.
+    controls: usize,
     /// Name to index in `tokens`.
     by_name: HashMap<String, usize>,
-    /// Names that have a short key, and their ids: most texts in which names count are just one name.
-    short: HashMap<Key, u32, BuildHasherDefault<KeyHasher>>,
     /// Id to index in `tokens`, as `id - first`; `u32::MAX` in gaps.
     by_id: Vec<u32>,
     /// Lowest id.
     first: u32,
-    matcher: Option<AhoCorasick>,
+    /// For trusted text.
+    all: Search,
+    /// For untrusted text: white space alone.
+    spaces: Search,
 }
 
 impl Controls {
-    /// From the list of tokens; `vocab_len` ordinary ids come before.
+    /// From the list of control tokens of a model; `vocab_len` ordinary ids come before.
     ///
     /// # Errors
     /// [`Error::Vocabulary`] for an empty name, a name or id that is there twice, or an id below `vocab_len`.
     pub fn new(tokens: Vec<ControlToken>, vocab_len: u32) -> Result<Self, Error> {
-        let fault = |reason: String| Err(Error::Vocabulary { line: 0, reason });
-        let first = tokens.iter().map(|t| t.id).min().unwrap_or(vocab_len);
-        let last = tokens.iter().map(|t| t.id).max().unwrap_or(vocab_len);
-        if first < vocab_len {
-            return fault(format!("control id {first} belongs to an ordinary token"));
+        if let Some(id) = tokens.iter().map(|t| t.id).filter(|&id| id < vocab_len).min() {
+            return fault(format!("control id {id} belongs to an ordinary token"));
         }
+        let controls = tokens.len();
+        Controls::build(tokens, controls)
+    }
+
+    /// From the tokens that a model adds to a vocabulary, whose token of an id is `ordinary(id)`.
+    ///
+    /// Ids may lie anywhere. All are control tokens, whether flagged so or not, but for white space without the flag,
+    /// which is found in untrusted text as well.
+    ///
+    /// # Errors
+    /// [`Error::Vocabulary`] for an empty name, a name or id that is there twice, or the id of an ordinary token with
+    /// other bytes.
+    pub fn from_added<'v>(
+        tokens: Vec<ControlToken>,
+        ordinary: impl Fn(u32) -> Option<&'v [u8]>,
+    ) -> Result<Self, Error> {
+        for ControlToken { id, name, .. } in &tokens {
+            if let Some(bytes) = ordinary(*id).filter(|&bytes| bytes != name.as_bytes()) {
+                let bytes = bytes.escape_ascii();
+                return fault(format!(
+                    "added token {name:?} has id {id}, which is that of the ordinary token b\"{bytes}\""
+                ));
+            }
+        }
+        let (spaces, mut tokens): (Vec<_>, Vec<_>) = tokens.into_iter().partition(ControlToken::is_space);
+        let controls = tokens.len();
+        tokens.extend(spaces);
+        Controls::build(tokens, controls)
+    }
+
+    fn build(tokens: Vec<ControlToken>, controls: usize) -> Result<Self, Error> {
+        let first = tokens.iter().map(|t| t.id).min().unwrap_or(0);
+        let last = tokens.iter().map(|t| t.id).max().unwrap_or(0);
         if ix(last - first) >= 1 << 20 {
             return fault(format!("control ids from {first} to {last} are too far apart"));
+        }
+        if last == u32::MAX {
+            return fault(format!("control id {last} is too large"));
         }
         let mut by_name = HashMap::with_capacity(tokens.len());
         let mut by_id = vec![u32::MAX; ix(last - first) + 1];
@@ -86,30 +170,40 @@ impl Controls {
             }
             *slot = to_u32(index);
         }
-        let short = tokens.iter().filter_map(|t| Some((Key::new(t.name.as_bytes())?, t.id))).collect();
-        let matcher = if tokens.is_empty() {
-            None
-        } else {
-            let built =
-                AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(tokens.iter().map(|t| &t.name));
-            Some(built.map_err(|e| Error::Vocabulary { line: 0, reason: format!("control tokens: {e}") })?)
-        };
-        Ok(Controls { tokens, by_name, short, by_id, first, matcher })
+        let all = Search::new(tokens.iter(), None)?;
+        let spaces = Search::new(tokens[controls..].iter(), None)?;
+        Ok(Controls { tokens, controls, by_name, by_id, first, all, spaces })
+    }
+
+    /// The same for a model that normalizes.
+    ///
+    /// # Errors
+    /// As [`Normalizer::apply`].
+    pub(crate) fn normalized(mut self, normalizer: Option<&Normalizer>) -> Result<Self, Error> {
+        self.all = Search::new(self.tokens.iter(), normalizer)?;
+        self.spaces = Search::new(self.tokens[self.controls..].iter(), normalizer)?;
+        Ok(self)
     }
 
     /// All control tokens, in the order given.
     #[must_use]
     pub fn tokens(&self) -> &[ControlToken] {
-        &self.tokens
+        &self.tokens[..self.controls]
     }
 
-    /// One past the highest control id, or 0 if there is none.
+    /// White space that the vocabulary has besides its ordinary tokens.
+    #[must_use]
+    pub fn spaces(&self) -> &[ControlToken] {
+        &self.tokens[self.controls..]
+    }
+
+    /// One past the highest id, or 0 if there is none.
     #[must_use]
     pub fn end(&self) -> u32 {
         self.tokens.iter().map(|t| t.id + 1).max().unwrap_or(0)
     }
 
-    /// The control token of that id.
+    /// The token of that id.
     #[inline]
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<&ControlToken> {
@@ -117,25 +211,75 @@ impl Controls {
         self.tokens.get(ix(index))
     }
 
-    /// The id of the control token of that name.
+    /// The id of the token of that name.
     #[must_use]
     pub fn id_of(&self, name: &[u8]) -> Option<u32> {
         let index = *self.by_name.get(std::str::from_utf8(name).ok()?)?;
         Some(self.tokens[index].id)
     }
 
-    /// The first control token in `text[at..end]`: start, end, id.
+    fn search(&self, trusted: bool) -> &Search {
+        if trusted { &self.all } else { &self.spaces }
+    }
+
+    /// Whether such text needs no [`Controls::split`]: [`Controls::find`] does if it is trusted, and else there is
+    /// nothing to find.
+    #[inline]
+    pub(crate) fn is_simple(&self, trusted: bool) -> bool {
+        let search = self.search(trusted);
+        search.simple && (trusted || search.raw.is_none())
+    }
+
+    /// The first token in `text[at..end]`, which is trusted: start, end, id. Flags are not minded.
     #[inline]
     #[must_use]
     pub fn find(&self, text: &[u8], at: usize, end: usize) -> Option<(usize, usize, u32)> {
-        // A whole text that is a name is the longest that starts leftmost.
-        if let Some(&id) = Key::new(&text[at..end]).and_then(|key| self.short.get(&key)) {
-            return Some((at, end, id));
-        }
-        let input = aho_corasick::Input::new(text).span(at..end);
-        let found = self.matcher.as_ref()?.find(input)?;
-        Some((found.start(), found.end(), self.tokens[found.pattern().as_usize()].id))
+        self.all.raw.as_ref()?.find(text, at, end)
     }
+
+    /// Calls `each` for all stretches of a text in order, minding flags and the normalizer: the one that was given to
+    /// [`Controls::normalized`].
+    pub(crate) fn split(
+        &self,
+        text: &str,
+        trusted: bool,
+        normalizer: Option<&Normalizer>,
+        mut each: impl FnMut(Stretch<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Search { raw, normalized, .. } = self.search(trusted);
+        parts(raw.as_ref(), text, &mut |part| {
+            let (from, to) = match part {
+                Part::Token(id, len) => return each(Stretch::Token(id, len)),
+                Part::Text(from, to) => (from, to),
+            };
+            let piece = match normalizer {
+                Some(normalizer) => normalizer.apply(Cow::Borrowed(&text[from..to]))?,
+                None => Cow::Borrowed(&text[from..to]),
+            };
+            let place = match piece {
+                // It may have lost something at its ends.
+                Cow::Borrowed(rest) => Some(from + (rest.as_ptr().addr() - text[from..].as_ptr().addr())),
+                Cow::Owned(_) => None,
+            };
+            parts(normalized.as_ref(), &piece, &mut |part| match part {
+                Part::Token(id, len) => each(Stretch::Token(id, len)),
+                Part::Text(from, to) => each(Stretch::Text(&piece[from..to], place.map(|place| place + from))),
+            })
+        })
+    }
+}
+
+/// Calls `each` for all parts of a text, which is one where there are no names.
+fn parts(names: Option<&Names>, text: &str, each: &mut impl FnMut(Part) -> Result<(), Error>) -> Result<(), Error> {
+    match names {
+        Some(names) => names.split(text, each),
+        None if text.is_empty() => Ok(()),
+        None => each(Part::Text(0, text.len())),
+    }
+}
+
+fn fault<T>(reason: String) -> Result<T, Error> {
+    Err(Error::Vocabulary { line: 0, reason })
 }
 
 #[cfg(test)]
@@ -143,8 +287,26 @@ mod tests {
     use super::*;
 
     fn controls(names: &[&str]) -> Result<Controls, Error> {
-        let token = |(id, name): (u32, &&str)| ControlToken { id, name: (*name).into(), skip: true };
+        let token = |(id, name): (u32, &&str)| ControlToken::new(id, *name, true);
         Controls::new((300..).zip(names).map(token).collect(), 300)
+    }
+
+    /// The stretches of a text: text as it is, tokens as `[id]`.
+    fn split(controls: &Controls, trusted: bool, normalizer: Option<&Normalizer>, text: &str) -> String {
+        let mut out = String::new();
+        controls
+            .split(text, trusted, normalizer, |stretch| {
+                match stretch {
+                    Stretch::Token(id, _) => out.push_str(&format!("[{id}]")),
+                    Stretch::Text(part, place) => {
+                        assert!(place.is_none_or(|at| text[at..].starts_with(part)));
+                        out.push_str(&format!("({part})"));
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        out
     }
 
     #[test]
@@ -159,6 +321,37 @@ mod tests {
     fn impossible_lists_are_refused() {
         assert!(controls(&["a", "a"]).is_err());
         assert!(controls(&[""]).is_err());
-        assert!(Controls::new(vec![ControlToken { id: 3, name: "x".into(), skip: true }], 4).is_err());
+        assert!(Controls::new(vec![ControlToken::new(3, "x", true)], 4).is_err());
+        assert!(Controls::new(vec![ControlToken::new(u32::MAX, "x", true)], 4).is_err());
+        assert!(
+            Controls::new(vec![ControlToken::new(4, "x", true), ControlToken::new(4 + (1 << 20), "y", true)], 4)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn b77_an_id_of_the_vocabulary_is_shared_only_with_its_own_bytes() {
+        let ordinary = |id: u32| (id < 4).then(|| &b"abcd"[ix(id)..=ix(id)]);
+        let added = |id, name: &str| Controls::from_added(vec![ControlToken::new(id, name, true)], ordinary);
+        assert_eq!(added(2, "c").unwrap().end(), 3);
+        assert_eq!(added(4, "c").unwrap().end(), 5);
+        assert_eq!(added(1 << 19, "c").unwrap().end(), (1 << 19) + 1);
+        let error = added(1, "c").unwrap_err().to_string();
+        assert_eq!(error, "added token \"c\" has id 1, which is that of the ordinary token b\"b\"");
+    }
+
+    #[test]
+    fn white_space_is_no_control_token_unless_flagged() {
+        let tokens = [(5, "<a>", true), (6, "  ", false), (7, "<think>", false), (8, "\n", true), (9, "\n\n", false)];
+        let tokens = tokens.map(|(id, name, skip)| ControlToken::new(id, name, skip)).to_vec();
+        let controls = Controls::from_added(tokens, |_| None).unwrap();
+        assert_eq!(controls.tokens().iter().map(|t| t.id).collect::<Vec<_>>(), [5, 7, 8]);
+        assert_eq!(controls.spaces().iter().map(|t| t.id).collect::<Vec<_>>(), [6, 9]);
+        assert_eq!(controls.by_id(9).unwrap().name, "\n\n");
+        assert_eq!((controls.id_of(b"  "), controls.end()), (Some(6), 10));
+        let text = "x  <a><think>\n\n\n y";
+        assert_eq!(split(&controls, true, None, text), "(x)[6][5][7][9][8]( y)");
+        assert_eq!(split(&controls, false, None, text), "(x)[6](<a><think>)[9](\n y)");
+        assert!(controls.is_simple(true) && !controls.is_simple(false));
     }
 }

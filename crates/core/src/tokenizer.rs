@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::decode;
 use crate::encode::{self, Encoded};
 use crate::error::Error;
+use crate::normalize::Normalizer;
 use crate::pretoken::Pattern;
 use crate::request::Request;
 use crate::segment::Segment;
@@ -14,7 +15,7 @@ use crate::tables::Tables;
 /// Options of an encode call.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Make the cuts of the published path ([`crate::cuts`]). Part of exactness; on by default.
+    /// Make the cuts of the published path ([`crate::cuts`]), if the model has them. Part of exactness; on by default.
     pub legacy_chunks: bool,
 }
 
@@ -30,6 +31,9 @@ pub struct Tokenizer {
     pub(crate) tables: Arc<Tables>,
     pub(crate) controls: Controls,
     pub(crate) pattern: Pattern,
+    pub(crate) normalizer: Option<Normalizer>,
+    /// Whether the published path of the model makes the cuts of [`crate::cuts`].
+    pub(crate) cuts: bool,
 }
 
 /// A request that is ready to run: text transcoded, cuts known.
@@ -39,10 +43,40 @@ pub struct Prepared<'a> {
 }
 
 impl Tokenizer {
-    /// From tables, control tokens and a pattern.
+    /// From tables, control tokens and a pattern: a tokenizer of the Kimi line, which makes the cuts of its published
+    /// path and does not normalize.
     #[must_use]
     pub fn new(tables: Arc<Tables>, controls: Controls, pattern: Pattern) -> Self {
-        Tokenizer { tables, controls, pattern }
+        Tokenizer { tables, controls, pattern, normalizer: None, cuts: true }
+    }
+
+    /// The same without the cuts of [`crate::cuts`], which are only the Kimi line's.
+    #[must_use]
+    pub fn without_cuts(mut self) -> Self {
+        self.cuts = false;
+        self
+    }
+
+    /// The same with a normalizer, for text and for the names of control tokens that are flagged so.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] if a regex of it gave up on a name.
+    #[cfg(feature = "formats")]
+    pub fn with_normalizer(mut self, normalizer: Option<Normalizer>) -> Result<Self, Error> {
+        self.controls = self.controls.normalized(normalizer.as_ref())?;
+        self.normalizer = normalizer;
+        Ok(self)
+    }
+
+    /// The same with other control tokens; tables are shared.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::with_normalizer`].
+    pub fn with_controls(&self, controls: Controls) -> Result<Self, Error> {
+        let Tokenizer { tables, pattern, normalizer, cuts, .. } = self;
+        let controls = controls.normalized(normalizer.as_ref())?;
+        let (tables, pattern, normalizer) = (tables.clone(), pattern.clone(), normalizer.clone());
+        Ok(Tokenizer { tables, controls, pattern, normalizer, cuts: *cuts })
     }
 
     /// Ids are below this. Between ordinary and control tokens there may be gaps.
@@ -69,6 +103,19 @@ impl Tokenizer {
         &self.pattern
     }
 
+    /// The normalizer, if there is one.
+    #[cfg(feature = "formats")]
+    #[must_use]
+    pub fn normalizer(&self) -> Option<&Normalizer> {
+        self.normalizer.as_ref()
+    }
+
+    /// Whether the published path of the model makes the cuts of [`crate::cuts`].
+    #[must_use]
+    pub fn makes_cuts(&self) -> bool {
+        self.cuts
+    }
+
     /// The tables.
     #[must_use]
     pub fn tables(&self) -> &Arc<Tables> {
@@ -78,9 +125,9 @@ impl Tokenizer {
     /// Makes a request ready to run.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::Memory`].
+    /// [`Error::TooLong`]; [`Error::Memory`]; [`Error::Pattern`] if a regex of the normalizer gave up.
     pub fn prepare<'a>(&'a self, segments: &'a [Segment<'a>], options: Options) -> Result<Prepared<'a>, Error> {
-        Ok(Prepared { tokenizer: self, request: Request::new(segments, options.legacy_chunks)? })
+        Ok(Prepared { tokenizer: self, request: Request::new(self, segments, options.legacy_chunks)? })
     }
 
     /// The ids of `segments`: the concatenation of the ids of each.

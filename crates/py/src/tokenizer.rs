@@ -31,7 +31,7 @@ pub struct Tokenizer {
 }
 
 fn controls(tokens: Vec<(u32, String, bool)>, vocab_len: u32) -> Result<Controls, kizami_core::Error> {
-    let tokens = tokens.into_iter().map(|(id, name, skip)| ControlToken { id, name, skip }).collect();
+    let tokens = tokens.into_iter().map(|(id, name, skip)| ControlToken::new(id, name, skip)).collect();
     Controls::new(tokens, vocab_len)
 }
 
@@ -72,7 +72,7 @@ impl Tokenizer {
         eos_ids: Vec<u32>,
     ) -> PyResult<Self> {
         let controls = controls(control_tokens, self.core.ordinary_len()).map_err(|e| to_py_err(py, &e))?;
-        let core = kizami_core::Tokenizer::new(self.core.tables().clone(), controls, self.core.pattern().clone());
+        let core = self.core.with_controls(controls).map_err(|e| to_py_err(py, &e))?;
         Ok(Tokenizer { core, eos_ids })
     }
 

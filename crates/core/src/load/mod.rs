@@ -2,14 +2,15 @@
 //! [`crate::Tokenizer`], or says what is wrong and in which line.
 
 #[cfg(feature = "formats")]
-mod added_tokens;
+pub mod added_tokens;
+#[cfg(feature = "formats")]
 pub mod byte_level;
 #[cfg(feature = "formats")]
 pub mod merge_list;
 #[cfg(feature = "formats")]
-mod normalizer;
+pub mod normalizer;
 #[cfg(feature = "formats")]
-mod pre_tokenizer;
+pub mod pre_tokenizer;
 mod rank_file;
 #[cfg(feature = "formats")]
 pub mod saved;
