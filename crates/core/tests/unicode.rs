@@ -58,3 +58,30 @@ fn decoding_gives_back_every_character() {
         assert_eq!(decode_at(bytes, 0), (c.into(), c.len_utf8()));
     }
 }
+
+#[test]
+fn every_code_point_has_the_kind_of_the_pinned_tables() {
+    let (letter, number, mark) = (holds(r"\p{L}"), holds(r"\p{N}"), holds(r"\p{M}"));
+    let (lower, upper, space) = (holds(r"\p{Ll}"), holds(r"[\p{Lu}\p{Lt}]"), holds(r"\s"));
+    let symbol = holds(r"[\p{P}\p{S}]");
+    for c in 0..0x11_0000u32 {
+        let i = c as usize;
+        let want = match c {
+            0x0a | 0x0d => NEWLINE,
+            _ if lower[i] => LOWER,
+            _ if upper[i] => UPPER,
+            _ if letter[i] => CASELESS,
+            _ if mark[i] => MARK,
+            _ if number[i] => NUMBER,
+            _ if space[i] => SPACE,
+            _ if symbol[i] => SYMBOL,
+            _ => OTHER,
+        };
+        assert_eq!(kind_of(c), want, "U+{c:04X}");
+        if c < 0x80 {
+            assert_eq!(kind_of_byte(c as u8), want);
+        }
+    }
+    assert_eq!(kind_of(0x11_0000), OTHER);
+    assert_eq!(kind_of(u32::MAX), OTHER);
+}

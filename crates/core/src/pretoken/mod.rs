@@ -12,14 +12,27 @@
 //!    text may be handed to two threads.
 //! 4. Time is linear in the text for scanners.
 
+mod cl100k;
+mod deepseek;
 #[cfg(feature = "general-pattern")]
 mod general;
+mod gpt2;
 mod kimi;
 mod kimi_planes;
+mod known;
+mod o200k;
+#[cfg(feature = "general-pattern")]
+mod oniguruma;
+mod scan;
+#[cfg(feature = "general-pattern")]
+mod stage;
 
 #[cfg(feature = "general-pattern")]
 pub use general::GeneralPattern;
+pub use gpt2::GPT2_PATTERN;
 pub use kimi::KIMI_PATTERN;
+#[cfg(feature = "general-pattern")]
+pub use stage::{Behavior, Stage};
 
 use crate::error::Error;
 use crate::simd::Level;
@@ -40,11 +53,19 @@ pub struct Batch {
     ranges: [(u32, u32); BATCH],
     /// Number of valid ranges.
     len: usize,
+    /// What a pattern of several stages found beyond.
+    #[cfg(feature = "general-pattern")]
+    waiting: general::Waiting,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { ranges: [(0, 0); BATCH], len: 0 }
+        Batch {
+            ranges: [(0, 0); BATCH],
+            len: 0,
+            #[cfg(feature = "general-pattern")]
+            waiting: general::Waiting::default(),
+        }
     }
 }
 
@@ -78,7 +99,12 @@ impl Batch {
 
     #[inline(always)]
     fn push(&mut self, start: usize, end: usize) {
-        self.ranges[self.len] = (crate::num::to_u32(start), crate::num::to_u32(end));
+        self.push_range(crate::num::to_u32(start), crate::num::to_u32(end));
+    }
+
+    #[inline(always)]
+    fn push_range(&mut self, start: u32, end: u32) {
+        self.ranges[self.len] = (start, end);
         self.len += 1;
     }
 
@@ -122,29 +148,65 @@ impl Batch {
     }
 }
 
-/// How text is split.
+/// How text is split. What a variant carries is its own business: [`Pattern::from_regex`] makes them.
 #[derive(Debug, Clone)]
 pub enum Pattern {
     /// The pattern of the Kimi line, by scanner.
     Kimi,
+    /// GPT-2 and its heirs.
+    Gpt2,
+    /// cl100k, Llama 3, Qwen, and more.
+    Cl100k(cl100k::Rules),
+    /// o200k, Tekken.
+    O200k(o200k::Rules),
+    /// DeepSeek V3 and V4.
+    Deepseek,
     /// Any other regex, by the general engine.
     #[cfg(feature = "general-pattern")]
     General(GeneralPattern),
 }
 
 impl Pattern {
-    /// The scanner for a pattern if there is one, else the general engine.
+    /// The scanner for a pattern if there is one, else the general engine: the pre-tokens are the successive matches, as
+    /// in tiktoken.
     ///
     /// # Errors
     /// [`Error::Pattern`] when the regex does not compile.
     pub fn from_regex(regex: &str) -> Result<Self, Error> {
-        if regex == KIMI_PATTERN {
-            return Ok(Pattern::Kimi);
+        if let Some(scanner) = known::scanner(regex, known::Dialect::Fancy) {
+            return Ok(scanner);
         }
         #[cfg(feature = "general-pattern")]
         return GeneralPattern::new(regex).map(Pattern::General);
         #[cfg(not(feature = "general-pattern"))]
         Err(Error::Pattern("built without the engine for general patterns".into()))
+    }
+
+    /// The scanner for stages that each isolate the matches of a regex in the syntax of Oniguruma, if there is one. The
+    /// matches of a single one may as well be all that is kept: a scanner leaves nothing out.
+    #[cfg(feature = "general-pattern")]
+    #[must_use]
+    pub fn scanner_for_stages(regexes: &[&str]) -> Option<Self> {
+        known::isolating(regexes)
+    }
+
+    /// The name of the pattern: that of the model that it became known by, or "general".
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Pattern::Kimi => "kimi",
+            Pattern::Gpt2 => "gpt2",
+            Pattern::Cl100k(rules) => rules.name,
+            Pattern::O200k(rules) => rules.name,
+            Pattern::Deepseek => "deepseek3",
+            #[cfg(feature = "general-pattern")]
+            Pattern::General(_) => "general",
+        }
+    }
+
+    /// The regexes that have a scanner, and the scanner of each.
+    pub fn known() -> impl Iterator<Item = (&'static str, &'static Pattern)> {
+        known::spellings()
     }
 
     #[cfg(feature = "general-pattern")]
@@ -154,8 +216,17 @@ impl Pattern {
     /// [`Error::Pattern`] when the regex does not compile.
     pub fn to_general(&self) -> Result<GeneralPattern, Error> {
         match self {
-            Pattern::Kimi => GeneralPattern::new(KIMI_PATTERN),
             Pattern::General(general) => Ok(general.clone()),
+            Pattern::Deepseek => {
+                let stages = known::DEEPSEEK.iter().map(|regex| Stage::new(regex, Behavior::Isolated, false));
+                Ok(GeneralPattern::of_stages(stages.collect::<Result<_, _>>()?))
+            }
+            scanner => {
+                let (regex, _) = known::spellings()
+                    .find(|(_, pattern)| pattern.name() == scanner.name())
+                    .expect("every other scanner has a spelling");
+                GeneralPattern::new(regex)
+            }
         }
     }
 
@@ -176,12 +247,25 @@ impl Pattern {
     pub(crate) fn append(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         match self {
             Pattern::Kimi => Ok(kimi::fill(crate::simd::level(), text, at, batch)),
-            #[cfg(feature = "general-pattern")]
-            Pattern::General(general) => general.fill(text, at, batch),
+            _ => self.append_other(text, at, batch),
         }
     }
 
-    /// As [`Pattern::fill`], by one form of the scanner: tests compare them.
+    /// [`Pattern::append`] for all that is not Kimi's, out of its way.
+    #[inline(never)]
+    fn append_other(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
+        Ok(match self {
+            Pattern::Kimi => kimi::fill(crate::simd::level(), text, at, batch),
+            Pattern::Gpt2 => scan::fill(text, at, batch, gpt2::next_end),
+            Pattern::Cl100k(rules) => scan::fill(text, at, batch, |text, at| cl100k::next_end(rules, text, at)),
+            Pattern::O200k(rules) => scan::fill(text, at, batch, |text, at| o200k::next_end(rules, text, at)),
+            Pattern::Deepseek => scan::fill(text, at, batch, deepseek::next_end),
+            #[cfg(feature = "general-pattern")]
+            Pattern::General(general) => return general.fill(text, at, batch),
+        })
+    }
+
+    /// As [`Pattern::fill`], by one form of the scanner, where there are several: tests compare them.
     ///
     /// # Errors
     /// As [`Pattern::fill`].
@@ -189,8 +273,7 @@ impl Pattern {
         batch.len = 0;
         match self {
             Pattern::Kimi => Ok(kimi::fill(level, text, at, batch)),
-            #[cfg(feature = "general-pattern")]
-            Pattern::General(general) => general.fill(text, at, batch),
+            _ => self.append_other(text, at, batch),
         }
     }
 
@@ -199,9 +282,9 @@ impl Pattern {
     #[must_use]
     pub fn looks_behind(&self) -> bool {
         match self {
-            Pattern::Kimi => false,
             #[cfg(feature = "general-pattern")]
             Pattern::General(_) => true,
+            _ => false,
         }
     }
 
@@ -225,8 +308,15 @@ impl Pattern {
     #[inline]
     #[must_use]
     pub fn parts(&self, before: u32, here: u32) -> bool {
+        // What a surrogate stands for is not known here: half a character is no place to part at.
+        let is_half = |unit| (0xd800..0xe000).contains(&unit);
         match self {
             Pattern::Kimi => kimi::is_hard_boundary(before, here),
+            _ if is_half(before) || is_half(here) => false,
+            Pattern::Gpt2 => gpt2::is_hard_boundary(before, here),
+            Pattern::Cl100k(rules) => cl100k::is_hard_boundary(rules, before, here),
+            Pattern::O200k(rules) => o200k::is_hard_boundary(rules, before, here),
+            Pattern::Deepseek => deepseek::is_hard_boundary(before, here),
             #[cfg(feature = "general-pattern")]
             Pattern::General(_) => false,
         }

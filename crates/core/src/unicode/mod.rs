@@ -6,8 +6,12 @@
 //! version would change ids: `tests/unicode.rs` compares all 1,114,112 code points with the
 //! pinned crate, and `cargo run -p kizami-core --example generate_unicode` writes the file anew.
 //!
-//! Cost: two loads a lookup, about 40 KB of tables.
+//! [`kind_of`] does the same for all other patterns: these set Han not apart, but some of them symbols.
+//!
+//! Cost: two loads a lookup, about 40 KB of tables each.
 
+#[rustfmt::skip]
+mod kind_tables;
 #[rustfmt::skip]
 mod tables;
 
@@ -38,6 +42,9 @@ pub const HAN_NUMBER: u8 = 9;
 /// `\p{Han}` and neither: radicals, reading marks.
 pub const HAN_OTHER: u8 = 10;
 
+/// `[\p{P}\p{S}]`: a kind, not a class.
+pub const SYMBOL: u8 = 11;
+
 /// Names of the classes, by value.
 pub const CLASS_NAMES: [&str; 11] = [
     "other",
@@ -62,6 +69,25 @@ pub const fn class_of(code_point: u32) -> u8 {
         return OTHER;
     }
     tables::BLOCKS[tables::BLOCK_OF[block] as usize][(code_point & 0xff) as usize]
+}
+
+/// The kind of a code point: [`SYMBOL`] or, with Han like any other script, a class from [`UPPER`] to [`NEWLINE`], or
+/// [`OTHER`].
+#[inline(always)]
+#[must_use]
+pub const fn kind_of(code_point: u32) -> u8 {
+    let block = (code_point >> 8) as usize;
+    if block >= kind_tables::BLOCK_OF.len() {
+        return OTHER;
+    }
+    kind_tables::BLOCKS[kind_tables::BLOCK_OF[block] as usize][(code_point & 0xff) as usize]
+}
+
+/// The kind of an ASCII byte; bytes from 0x80 give the kind of the Latin-1 code point.
+#[inline(always)]
+#[must_use]
+pub const fn kind_of_byte(byte: u8) -> u8 {
+    kind_tables::BLOCKS[0][byte as usize]
 }
 
 /// Code points of a page: those whose UTF-8 differs in the last byte only.

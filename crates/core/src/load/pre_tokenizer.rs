@@ -1,0 +1,171 @@
+//! The `pre_tokenizer` of a Hugging Face `tokenizer.json`, for a byte-level vocabulary.
+//!
+//! It is one object, or a `Sequence` of them, each with a `type`; defaults are those of `tokenizers` 0.23. All that splits
+//! text is a `Split` in the end: `Digits`, `Punctuation`, `Whitespace` and `WhitespaceSplit` have fixed patterns, and so has
+//! `ByteLevel` with `use_regex`. What `ByteLevel` is named for, the spelling of bytes, needs no work here, for the engine
+//! takes bytes as they are; but there must be one, and where others stand behind it, they see that spelling
+//! ([`Stage::behind_byte_level`]).
+//!
+//! `trim_offsets` changes offsets only. `add_prefix_space` is refused: it adds text, and pre-tokens are ranges of the text
+//! that was given.
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::pretoken::{Behavior, GPT2_PATTERN, GeneralPattern, Pattern, Stage};
+
+/// What `Punctuation` takes for it.
+const PUNCTUATION: &str = r"[\p{P}!-/:-@\[-`{-~]";
+
+/// What one object of the file does.
+enum Step {
+    Split {
+        regex: String,
+        behavior: Behavior,
+        invert: bool,
+    },
+    /// From here on, bytes are spelled as characters.
+    ByteLevel,
+}
+
+/// Reads the value of the key `pre_tokenizer`.
+///
+/// # Errors
+/// [`Error::Unsupported`] for what does not belong to a byte-level vocabulary or has no exact twin here,
+/// [`Error::Vocabulary`] for an object that is not what its type says, [`Error::Pattern`] for a regex that does not compile.
+pub fn read(value: &Value) -> Result<Pattern, Error> {
+    let mut steps = Vec::new();
+    add(value, &mut steps)?;
+    match steps.iter().filter(|step| matches!(step, Step::ByteLevel)).count() {
+        1 => {}
+        0 => return Err(unsupported(&format!("{} without ByteLevel", describe(value)))),
+        _ => return Err(unsupported("more than one ByteLevel")),
+    }
+    if let Some(scanner) = scanner(&steps) {
+        return Ok(scanner);
+    }
+    let mut stages = Vec::new();
+    let mut spelled = false;
+    for step in steps {
+        match step {
+            Step::ByteLevel => spelled = true,
+            Step::Split { regex, behavior, invert } => {
+                let stage = Stage::new(&regex, behavior, invert)?;
+                stages.push(if spelled { stage.behind_byte_level() } else { stage });
+            }
+        }
+    }
+    Ok(Pattern::General(GeneralPattern::of_stages(stages)))
+}
+
+/// The scanner that does the same as `steps`, if there is one.
+fn scanner(steps: &[Step]) -> Option<Pattern> {
+    let [splits @ .., Step::ByteLevel] = steps else { return None };
+    let regexes: Vec<&str> = splits
+        .iter()
+        .map(|step| match step {
+            Step::Split { regex, behavior: Behavior::Isolated, .. } => Some(regex.as_str()),
+            // All but the matches vanishes, and a scanner's matches leave nothing out.
+            Step::Split { regex, behavior: Behavior::Removed, invert: true } if splits.len() == 1 => {
+                Some(regex.as_str())
+            }
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    Pattern::scanner_for_stages(&regexes)
+}
+
+/// Adds what `value` and those in it do.
+fn add(value: &Value, steps: &mut Vec<Step>) -> Result<(), Error> {
+    let mut split = |regex: &str, behavior, invert| {
+        steps.push(Step::Split { regex: regex.to_owned(), behavior, invert });
+        Ok(())
+    };
+    match kind(value)? {
+        "Sequence" => array(value, "pretokenizers")?.iter().try_for_each(|value| add(value, steps)),
+        "Split" => split(&split_regex(value)?, behavior(value, None)?, flag(value, "invert", None)?),
+        "ByteLevel" => {
+            flag(value, "trim_offsets", None)?;
+            if flag(value, "add_prefix_space", None)? {
+                return Err(unsupported("ByteLevel with add_prefix_space"));
+            }
+            if flag(value, "use_regex", Some(true))? {
+                split(GPT2_PATTERN, Behavior::Isolated, false)?;
+            }
+            steps.push(Step::ByteLevel);
+            Ok(())
+        }
+        "Digits" => {
+            let single = flag(value, "individual_digits", None)?;
+            split(r"\p{N}", if single { Behavior::Isolated } else { Behavior::Contiguous }, false)
+        }
+        "Punctuation" => split(PUNCTUATION, behavior(value, Some(Behavior::Isolated))?, false),
+        "Whitespace" => split(r"[\w\x{200c}\x{200d}]+|[^\w\x{200c}\x{200d}\s]+", Behavior::Removed, true),
+        "WhitespaceSplit" => split(r"\s", Behavior::Removed, false),
+        other => Err(unsupported(other)),
+    }
+}
+
+/// The pattern of a `Split`, as a regex.
+fn split_regex(value: &Value) -> Result<String, Error> {
+    let pattern = value.get("pattern").and_then(Value::as_object).filter(|pattern| pattern.len() == 1);
+    match pattern.and_then(|pattern| pattern.iter().next()) {
+        Some((kind, Value::String(regex))) if kind == "Regex" => Ok(regex.clone()),
+        Some((kind, Value::String(text))) if kind == "String" => Ok(fancy_regex::escape(text).into_owned()),
+        _ => Err(malformed(value, "pattern")),
+    }
+}
+
+fn behavior(value: &Value, default: Option<Behavior>) -> Result<Behavior, Error> {
+    match (value.get("behavior"), default) {
+        (None, Some(default)) => Ok(default),
+        (name, _) => match name.and_then(Value::as_str) {
+            Some("Removed") => Ok(Behavior::Removed),
+            Some("Isolated") => Ok(Behavior::Isolated),
+            Some("MergedWithPrevious") => Ok(Behavior::MergedWithPrevious),
+            Some("MergedWithNext") => Ok(Behavior::MergedWithNext),
+            Some("Contiguous") => Ok(Behavior::Contiguous),
+            _ => Err(malformed(value, "behavior")),
+        },
+    }
+}
+
+fn flag(value: &Value, name: &str, default: Option<bool>) -> Result<bool, Error> {
+    match (value.get(name), default) {
+        (Some(Value::Bool(flag)), _) => Ok(*flag),
+        (None, Some(default)) => Ok(default),
+        _ => Err(malformed(value, name)),
+    }
+}
+
+fn array<'a>(value: &'a Value, name: &str) -> Result<&'a [Value], Error> {
+    value.get(name).and_then(Value::as_array).map(Vec::as_slice).ok_or_else(|| malformed(value, name))
+}
+
+fn kind(value: &Value) -> Result<&str, Error> {
+    if value.is_null() {
+        return Err(unsupported("none"));
+    }
+    value.get("type").and_then(Value::as_str).ok_or_else(|| malformed(value, "type"))
+}
+
+/// The types in `value`, as in `Sequence(Split, Digits)`.
+fn describe(value: &Value) -> String {
+    let name = kind(value).unwrap_or("an object without type");
+    match array(value, "pretokenizers") {
+        Ok(parts) => format!("{name}({})", parts.iter().map(describe).collect::<Vec<_>>().join(", ")),
+        Err(_) => name.to_owned(),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported(format!(
+        "pre_tokenizer: {what}; only byte-level ones without a prefix space are read, for others use the package \
+         `tokenizers` instead"
+    ))
+}
+
+fn malformed(value: &Value, field: &str) -> Error {
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or("object");
+    Error::Vocabulary { line: 0, reason: format!("pre_tokenizer: {kind} with a missing or wrong {field:?}") }
+}
