@@ -80,8 +80,11 @@ def _untracked(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         operands = [*args, *kwargs.values()]
         texts = [operand for operand in operands if isinstance(operand, str)]
         given = next((x for x in args if not isinstance(x, (Environment, EvalContext))), None)
-        if type(result) is str and isinstance(given, str):
-            note(name, *(x for x in operands if isinstance(x, (list, tuple, dict))))
+        if (
+            type(result) is str
+            and isinstance(given, str)
+            and not any(isinstance(operand, (list, tuple, dict)) for operand in operands)
+        ):
             return derived(name, result, *texts)
         note(name, *operands)
         return result

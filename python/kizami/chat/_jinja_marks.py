@@ -41,19 +41,26 @@ class Marked(str):
         return self  # `str(x)` is what jinja's filters call first; the marks must survive it
 
     def __add__(self, other: str) -> str:
-        if not isinstance(other, str) or hasattr(other, "__html__"):
-            return NotImplemented
-        return concat((self, other))
+        if isinstance(other, str) and not hasattr(other, "__html__"):
+            return concat((self, other))
+        # What `str + other` does, down to the error: `Markup` and `Undefined` have a say in it.
+        made = _reflected("__radd__", self, other)
+        return str.__add__(self, other) if made is NotImplemented else made
 
     def __radd__(self, other: str) -> str:
         return concat((other, self)) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> str:
-        if not hasattr(count, "__index__"):
-            return NotImplemented
-        return Marked(str.__mul__(self, count), self._trust * count.__index__())
+        if hasattr(count, "__index__"):
+            return Marked(str.__mul__(self, count), self._trust * count.__index__())
+        made = _reflected("__rmul__", self, count)
+        if made is NotImplemented:
+            kind = type(count).__name__
+            raise TypeError(f"can't multiply sequence by non-int of type {kind!r}")
+        return made
 
-    __rmul__ = __mul__
+    def __rmul__(self, count: SupportsIndex) -> str:
+        return self * count if hasattr(count, "__index__") else NotImplemented
 
     def __mod__(self, values: Any) -> str:
         from kizami.chat._jinja_format import percent
@@ -143,13 +150,13 @@ class Marked(str):
         pieces = [piece for at in range(found) for piece in (new, self[at : at + 1])]
         return concat([*pieces, self[found:]])
 
-    def center(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
+    def center(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
         return _padded(self, str.center, width, fillchar)
 
-    def ljust(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
+    def ljust(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
         return _padded(self, str.ljust, width, fillchar)
 
-    def rjust(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
+    def rjust(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
         return _padded(self, str.rjust, width, fillchar)
 
     def zfill(self, width: SupportsIndex, /) -> str:
@@ -272,6 +279,11 @@ def _holds_trust(value: Any) -> bool:
     return False
 
 
+def _reflected(name: str, text: str, other: Any) -> Any:
+    method = getattr(type(other), name, None)
+    return NotImplemented if method is None else method(other, text)
+
+
 def _recased(text: str, change: Callable[[str], str]) -> str:
     """`upper` and its like: what one character becomes depends on its neighbours, how many not."""
     made = change(str.__str__(text))
@@ -295,13 +307,16 @@ def _located(text: Marked, pieces: Iterable[str], sep: str | None) -> list[str]:
 
 
 def _padded(
-    text: Marked, pad: Callable[[str, SupportsIndex, str], str], width: SupportsIndex, fill: str
+    text: Marked,
+    pad: Callable[[str, SupportsIndex, str], str],
+    width: SupportsIndex,
+    fill: str | None,
 ) -> str:
+    if fill is None:
+        fill = like(text, " ")
     made = pad(text, width, fill)
-    if len(made) == len(text):
-        return text
     # Where the text is: where a stand-in without fill characters would be.
     other = "b" if fill == "a" else "a"
-    at = max(pad(other * len(text), width, fill).find(other), 0)
-    mark = fill if isinstance(fill, Marked) else like(text, fill)
-    return concat((mark * at, text, mark * (len(made) - len(text) - at)))
+    at = max(pad(other * len(text), width, fill).find(other), 0) if len(text) else 0
+    right = len(made) - len(text) - at
+    return concat((marked(fill) * at, text, marked(fill) * right))
