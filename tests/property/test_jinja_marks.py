@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -201,6 +202,15 @@ def without_addresses(text: str) -> str:
     return re.sub("0x[0-9a-f]+", "0x", text)
 
 
+def result_of(render: Callable[[], Any]) -> tuple[tuple[str, str] | None, Any]:
+    """The error that the template met, or what was rendered."""
+    try:
+        return None, render()
+    except Exception as error:
+        cause = error.__cause__ if isinstance(error, ChatValueError) else error
+        return (type(cause).__name__, str(cause)), None
+
+
 @given(
     statement=st.sampled_from(STATEMENTS),
     expression=expressions(),
@@ -215,16 +225,12 @@ def test_templates_give_the_text_of_jinja_and_never_trust_a_user(
     statement: str, expression: str, values: dict[str, Any]
 ) -> None:
     source = statement.format(e=expression)
-    try:
-        expected = plain_template(source).render(**values)
-    except Exception as error:
-        with pytest.raises(ChatValueError) as caught:
-            ChatTemplate(source).render([], **values)
-        cause = caught.value.__cause__
-        assert (type(cause).__name__, str(cause)) == (type(error).__name__, str(error))
-        return
-    rendered = ChatTemplate(source).render([], **values)
+    error, expected = result_of(lambda: plain_template(source).render(**values))
+    found, rendered = result_of(lambda: ChatTemplate(source).render([], **values))
 
+    assert found == error
+    if error is not None:
+        return
     assert without_addresses(rendered.text) == without_addresses(expected)
     for segment in rendered.segments:
         if segment.allow_special:

@@ -56,14 +56,19 @@ def _format(value: str, *args: Any, **kwargs: Any) -> str:
 
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    if not isinstance(s, str) or isinstance(s, Markup):
+    if not isinstance(s, str) or isinstance(s, Markup) or isinstance(width, Markup):
         return filters.do_indent(s, width, first, blank)
     indention = width if isinstance(width, str) else like(s, " " * width)
-    newline = like(s, "\n")
-    lines = marked(concat((s, newline))).splitlines()
-    rest = [line if not (line or blank) else concat((indention, line)) for line in lines[1:]]
-    made = marked(newline).join([lines[0], *rest])
-    return concat((indention, made)) if first else made
+    lines = marked(concat((s, "\n"))).splitlines(keepends=True)
+    pieces: list[str] = [indention] if first else []
+    for index, line in enumerate(lines):
+        bare = line.splitlines()[0]
+        if index and (bare or blank):
+            pieces.append(indention)
+        pieces.append(bare)
+        if index + 1 < len(lines):  # every line end becomes "\n", and keeps its mark
+            pieces.append(Marked("\n", trust_of(line[len(bare) :])[:1]))
+    return concat(pieces)
 
 
 def _title(s: str) -> str:

@@ -55,7 +55,8 @@ def _pieces(template: Marked, values: Any) -> Iterator[str]:
             yield value if isinstance(value, str) else str(value)
         else:
             piece = f"%{spec['how']}{spec['kind']}" % (value,)
-            yield derived("%", piece, value) if isinstance(value, str) else piece
+            how = template[spec.start() : spec.end()]
+            yield derived("%", piece, value, how) if isinstance(value, str) else piece
     yield template[end:]
 
 
@@ -103,5 +104,6 @@ class MarkedFormatter(SandboxedFormatter):
         elif str.__str__(value) == text:
             self._pieces.append(value)
         else:
-            self._pieces.append(derived("format", text, value))
+            note("format", value)  # the specification may be a user's: it can name a fill
+            self._pieces.append(text)
         return text
