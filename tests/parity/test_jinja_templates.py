@@ -27,7 +27,7 @@ from kizami.errors import ChatValueError
 
 jinja2 = pytest.importorskip("jinja2", reason="chat templates need jinja2 (the extra `jinja`)")
 
-from kizami.chat.jinja import ChatTemplate  # noqa: E402
+from kizami.chat.jinja import ChatTemplate, normalized  # noqa: E402
 
 from tests.conversations import TEXTS, Conversations  # noqa: E402
 from tests.plain_jinja import NOW, plain_template  # noqa: E402
@@ -104,7 +104,11 @@ def outcome(render: Callable[[], str]) -> tuple[str, str]:
         return type(error).__name__, str(error)
 
 
-def compare(model: Model, render: Callable[[Any, dict[str, Any]], str]) -> dict[str, int]:
+def compare(
+    model: Model,
+    render: Callable[[Any, dict[str, Any]], str],
+    prepare: Callable[[Any], Any] = lambda messages: messages,
+) -> dict[str, int]:
     counts = {"text": 0, "error": 0}
     for number in range(CONVERSATIONS):
         odd = (0.0, 0.0, 0.0, 0.03, 0.15)[number % 5]
@@ -112,7 +116,7 @@ def compare(model: Model, render: Callable[[Any, dict[str, Any]], str]) -> dict[
         messages, options = source.conversation()
         before = copy.deepcopy((messages, options))
         theirs = outcome(lambda m=messages, o=options: render(m, o))
-        ours = outcome(lambda m=messages, o=options: model.ours.render(m, **o).text)
+        ours = outcome(lambda m=messages, o=options: model.ours.render(prepare(m), **o).text)
         assert ours == theirs, f"conversation {number}: {messages!r} {options!r}"
         assert (messages, options) == before
         counts["text" if ours[0] == "text" else "error"] += 1
@@ -136,6 +140,23 @@ def test_text_and_errors_are_those_of_transformers(model: Model) -> None:
         return str(compiled.render(messages=messages, **context))
 
     assert compare(model, render)["text"] > CONVERSATIONS / 3
+
+
+def test_normalized_messages_give_what_apply_chat_template_gives(model: Model) -> None:
+    utils = pytest.importorskip("transformers.utils.chat_template_utils")
+    if not hasattr(utils, "_normalize_chat_messages"):
+        pytest.skip("this version of transformers hands messages over as they are")
+    compiled = utils._compile_jinja_template(model.source)
+    compiled.environment.globals["strftime_now"] = NOW.strftime
+
+    def render(messages: Any, options: dict[str, Any]) -> str:
+        chat = utils._normalize_chat_messages(messages)
+        rendered, _ = utils.render_jinja_template(
+            [chat], chat_template=model.source, **{**model.tokens, **options}
+        )
+        return str(rendered[0])
+
+    compare(model, render, normalized)
 
 
 def test_no_character_of_a_user_is_trusted_and_all_control_tokens_of_the_template_are(

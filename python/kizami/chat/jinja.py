@@ -26,7 +26,7 @@ from kizami.segments import Segment
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["ChatTemplate", "Rendered"]
+__all__ = ["ChatTemplate", "Rendered", "normalized"]
 
 _NAMED_TOKENS: Final = (
     "bos_token",
@@ -37,6 +37,36 @@ _NAMED_TOKENS: Final = (
     "cls_token",
     "mask_token",
 )
+
+
+_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+
+
+def normalized(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages as `apply_chat_template` of transformers 5 hands them to a template.
+
+    Keys whose value is None are left out, and the reasoning of a message is given under both names
+    that templates read. `ChatTemplate.render` does neither by itself: other engines, and older
+    versions of transformers, do not.
+
+    Raises:
+        ChatTypeError: As `ChatTemplate.render`.
+
+    >>> normalized([{"role": "assistant", "content": None, "reasoning": "Hm."}])
+    [{'thinking': 'Hm.', 'role': 'assistant', 'reasoning': 'Hm.', 'reasoning_content': 'Hm.'}]
+    """
+    from kizami.chat._jinja_data import plain
+
+    _check_dicts("messages", messages)
+    found = []
+    for message in plain(list(messages)):
+        kept = {key: value for key, value in message.items() if value is not None}
+        names = [name for name in _REASONING if name in kept]
+        if names:
+            reasoning = kept[names[0]]
+            kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
+        found.append(kept)
+    return found
 
 
 class Rendered(NamedTuple):
