@@ -118,7 +118,7 @@ class MarkingEnvironment(ImmutableSandboxedEnvironment):
     """Transformers' environment for chat templates, whose templates give marked text."""
 
     code_generator_class = _Generator
-    concat = staticmethod(concat)  # type: ignore[assignment]
+    concat = staticmethod(concat)
     intercepted_binops = frozenset("%")
 
     def __init__(self, now: Callable[[], datetime]) -> None:

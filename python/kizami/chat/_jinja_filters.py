@@ -36,7 +36,8 @@ def _join(
     context: EvalContext, value: Iterable[Any], d: str = "", attribute: str | int | None = None
 ) -> str:
     if context.autoescape:
-        return _untracked("join", filters.sync_do_join)(context, value, d, attribute)
+        joined: str = _untracked("join", filters.sync_do_join)(context, value, d, attribute)
+        return joined
     if attribute is not None:
         value = map(filters.make_attrgetter(context.environment, attribute), value)
     return marked(str(d)).join(map(str, value))
@@ -45,7 +46,8 @@ def _join(
 @pass_eval_context
 def _replace(context: EvalContext, s: str, old: str, new: str, count: int | None = None) -> str:
     if context.autoescape:
-        return _untracked("replace", filters.do_replace)(context, s, old, new, count)
+        replaced: str = _untracked("replace", filters.do_replace)(context, s, old, new, count)
+        return replaced
     return marked(str(s)).replace(str(old), str(new), -1 if count is None else count)
 
 

@@ -85,7 +85,7 @@ class MarkedFormatter(SandboxedFormatter):
             note("format", template)
         return made
 
-    def parse(self, format_string: str) -> Iterator[tuple[str, str | None, str | None, str | None]]:  # type: ignore[override]
+    def parse(self, format_string: str) -> Iterator[tuple[str, str | None, str | None, str | None]]:
         """Literal text and fields, in the order in which they are put together."""
         for piece in super().parse(format_string):
             if piece[0]:

@@ -55,7 +55,9 @@ class _Writer:
         self._sort_keys = sort_keys
         self._step = " " * indent if isinstance(indent, int) else indent
         default = (", ", ": ") if indent is None else (",", ": ")
-        self._comma, self._colon = separators or default
+        comma, colon = separators or default
+        self._comma: str = comma
+        self._colon: str = colon
 
     def value(self, value: Any, depth: int) -> Iterator[str]:
         if isinstance(value, str):

@@ -18,11 +18,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
+from kizami.errors import InternalError
 from kizami.segments import Segment
 
 _RUN = re.compile(b"\x00+|\x01+")
+# Stands for the fill of those who name none; no text of theirs is this object.
+_BLANK: Final = "a blank"
 _NOTES: ContextVar[dict[str, None] | None] = ContextVar("_NOTES", default=None)
 
 
@@ -35,6 +38,8 @@ class Marked(str):
     def __new__(cls, text: str = "", trust: bytes | None = None) -> Marked:
         self = super().__new__(cls, text)
         self._trust = bytes(len(self)) if trust is None else trust
+        if len(self._trust) != len(self):
+            raise InternalError(f"{len(self._trust)} marks for {len(self)} characters; report this")
         return self
 
     def __str__(self) -> str:
@@ -53,7 +58,7 @@ class Marked(str):
     def __mul__(self, count: SupportsIndex) -> str:
         if hasattr(count, "__index__"):
             return Marked(str.__mul__(self, count), self._trust * count.__index__())
-        made = _reflected("__rmul__", self, count)
+        made: str = _reflected("__rmul__", self, count)
         if made is NotImplemented:
             kind = type(count).__name__
             raise TypeError(f"can't multiply sequence by non-int of type {kind!r}")
@@ -114,23 +119,22 @@ class Marked(str):
     def removesuffix(self, suffix: str, /) -> str:
         return self[: len(str.removesuffix(self, suffix))]
 
-    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # type: ignore[override]
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
         return _located(self, str.split(self, sep, maxsplit), sep)
 
-    def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # type: ignore[override]
+    def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
         return _located(self, str.rsplit(self, sep, maxsplit), sep)
 
-    def splitlines(self, keepends: bool = False) -> list[str]:  # type: ignore[override]
+    def splitlines(self, keepends: bool = False) -> list[str]:
         lines = _located(self, str.splitlines(self, True), "")
-        if keepends:
-            return lines
-        return [line[: len(bare)] for line, bare in zip(lines, str.splitlines(self), strict=True)]
+        bare = str.splitlines(self, keepends)
+        return [line[: len(kept)] for line, kept in zip(lines, bare, strict=True)]
 
-    def partition(self, sep: str, /) -> tuple[str, str, str]:  # type: ignore[override]
+    def partition(self, sep: str, /) -> tuple[str, str, str]:
         head, middle, tail = _located(self, str.partition(self, sep), "")
         return head, middle, tail
 
-    def rpartition(self, sep: str, /) -> tuple[str, str, str]:  # type: ignore[override]
+    def rpartition(self, sep: str, /) -> tuple[str, str, str]:
         head, middle, tail = _located(self, str.rpartition(self, sep), "")
         return head, middle, tail
 
@@ -140,7 +144,7 @@ class Marked(str):
         pieces = [piece for part in parts for piece in (self, part)]
         return concat(pieces[1:])
 
-    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
+    def replace(self, old: str, new: str, /, count: SupportsIndex = -1) -> str:
         str.replace(self, old, new, count)
         if old:
             return marked(new).join(self.split(old, count))
@@ -150,13 +154,13 @@ class Marked(str):
         pieces = [piece for at in range(found) for piece in (new, self[at : at + 1])]
         return concat([*pieces, self[found:]])
 
-    def center(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
+    def center(self, width: SupportsIndex, fillchar: str = _BLANK, /) -> str:
         return _padded(self, str.center, width, fillchar)
 
-    def ljust(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
+    def ljust(self, width: SupportsIndex, fillchar: str = _BLANK, /) -> str:
         return _padded(self, str.ljust, width, fillchar)
 
-    def rjust(self, width: SupportsIndex, fillchar: str | None = None, /) -> str:
+    def rjust(self, width: SupportsIndex, fillchar: str = _BLANK, /) -> str:
         return _padded(self, str.rjust, width, fillchar)
 
     def zfill(self, width: SupportsIndex, /) -> str:
@@ -310,9 +314,9 @@ def _padded(
     text: Marked,
     pad: Callable[[str, SupportsIndex, str], str],
     width: SupportsIndex,
-    fill: str | None,
+    fill: str,
 ) -> str:
-    if fill is None:
+    if fill is _BLANK:
         fill = like(text, " ")
     made = pad(text, width, fill)
     # Where the text is: where a stand-in without fill characters would be.
