@@ -204,5 +204,5 @@ def test_no_character_of_a_user_is_trusted_and_all_control_tokens_of_the_templat
                     assert all(trust[at]), (number, found)
                     trusted_tokens += 1
     print(followed, trusted_tokens)
-    assert followed > CONVERSATIONS / 3
+    assert followed > CONVERSATIONS / 5
     assert trusted_tokens > followed

@@ -91,7 +91,7 @@ class Rendered(NamedTuple):
 class ChatTemplate:
     """A chat template, or several with names, and the control tokens of its tokenizer.
 
-    Immutable and thread-safe; compiled once, on the first use.
+    Immutable and thread-safe; compiled when it is made.
     """
 
     def __init__(
