@@ -138,6 +138,8 @@ def test_text_of_the_template_alone_stays_trusted_where_no_character_can_be_foll
         ("{{ ['<t>', u] | sort | join }}", "<t>"),
         ("{{ ('-' * 3) ~ u * 2 }}", "---"),
         ("{{ strftime_now('%Y') }}{{ strftime_now(u) }}", "2026"),
+        ("{{ ('-5<t>' ~ u).zfill(9) }}", "-5<t>"),
+        ("{{ {'b': u, 'a<t>': u} | tojson(sort_keys=true) }}", "a<t>b"),
         ("{{ namespace(a='<t>').a ~ dict(a=u).a }}", "<t>"),
     ],
 )
@@ -164,6 +166,14 @@ def test_a_user_cannot_lend_characters_to_trusted_text() -> None:
         "{{ 'a'.replace('', u) }}",
     ):
         assert "U" not in trusted_text(source, u="U")
+
+
+def test_a_format_of_a_user_takes_in_text_of_the_template() -> None:
+    for source in ("{{ u | format('<t>') }}", "{{ u % '<t>' }}", "{{ u % ('<t>',) }}"):
+        assert render(source, u="%s|").segments == [Segment("<t>", True), Segment("|", False)]
+        # A width is the user's, and so is what it fills.
+        padded = render(source, u="%5s|")
+        assert padded == Rendered([Segment("  <t>|", False)], ("%",))
 
 
 def test_plain_data_is_what_a_template_sees() -> None:
