@@ -65,7 +65,12 @@ class InputTypeError(KizamiError, TypeError):
 
 
 class InvalidValueError(KizamiError, ValueError):
-    """An argument has the right type and an impossible value."""
+    """An argument has the right type and an impossible value.
+
+    Attributes, where they apply: `line` (1-based, of a chat template).
+    """
+
+    line: int
 
 
 class InvalidIdError(KizamiError, ValueError):
@@ -120,10 +125,12 @@ class MissingExtraError(KizamiError, ImportError):
 class ChatValueError(KizamiError, ValueError):
     """A message, or an option of the chat renderer, has an impossible value.
 
-    Attributes, where they apply: `message_index` (0-based).
+    Attributes, where they apply: `message_index` (0-based); `refusal`, what a chat template says
+    that refuses the conversation.
     """
 
     message_index: int
+    refusal: str
 
 
 class ChatTypeError(KizamiError, TypeError):
