@@ -46,7 +46,7 @@ def load_kimi(directory: Path, name: str) -> Tokenizer:
     except VocabularyError as error:
         path = str(directory / CONFIG)
         raise VocabularyError(f"{path}: {error}", path=path) from None
-    return Tokenizer(native, name, fingerprint, _native.KIMI_PATTERN)
+    return Tokenizer(native, name, fingerprint)
 
 
 def is_kimi(config: dict[str, Any]) -> bool:

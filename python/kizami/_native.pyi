@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from os import PathLike
 from typing import Any, Final, final
 
 import numpy as np
@@ -6,6 +7,7 @@ import numpy.typing as npt
 
 __all__ = [
     "CLASS_NAMES",
+    "GPT2_PATTERN",
     "KIMI_PATTERN",
     "KIMI_RANK_FILE_SHA256",
     "UNICODE_VERSION",
@@ -18,6 +20,7 @@ __all__ = [
 ]
 
 CLASS_NAMES: Final[list[str]]
+GPT2_PATTERN: Final[str]
 UNICODE_VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
@@ -34,8 +37,31 @@ class Tokenizer:
     def bundled(name: str) -> Tokenizer: ...
     @staticmethod
     def from_rank_file(
-        data: bytes, control_tokens: list[tuple[int, str, bool]], pattern: str, eos_ids: list[int]
+        data: bytes,
+        control_tokens: list[tuple[int, str, bool]],
+        pattern: str,
+        eos_ids: list[int],
+        normalizer: str = "null",
+        cuts: bool = True,
     ) -> Tokenizer: ...
+    @staticmethod
+    def from_tokenizer_json(data: bytes) -> Tokenizer: ...
+    @staticmethod
+    def from_tekken(data: bytes) -> Tokenizer: ...
+    @staticmethod
+    def open_saved(path: str | PathLike[str], eos_ids: list[int]) -> tuple[Tokenizer, str]: ...
+    @staticmethod
+    def from_saved(data: bytes, eos_ids: list[int]) -> tuple[Tokenizer, str]: ...
+    def saved(self, about: str) -> bytes: ...
+    def with_eos_ids(self, eos_ids: list[int]) -> Tokenizer: ...
+    @property
+    def pretokenizer(self) -> str: ...
+    @property
+    def whole_tokens(self) -> bool: ...
+    def description(self) -> tuple[str, str]: ...
+    def added_tokens(self) -> str: ...
+    def merges(self) -> npt.NDArray[np.uint32]: ...
+    def ids_by_rank(self) -> npt.NDArray[np.uint32]: ...
     def with_control_tokens(
         self, control_tokens: list[tuple[int, str, bool]], eos_ids: list[int]
     ) -> Tokenizer: ...

@@ -7,18 +7,32 @@ native call. Instances are immutable, so copies are the object itself and thread
 from __future__ import annotations
 
 import operator
+import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from kizami import _native
+from kizami._about import About
 from kizami._batch import Batch
+from kizami._export import tiktoken_file, tokenizer_json
+from kizami._write import write_file
 from kizami._ids import explain, invalid_id, native_ids
-from kizami.errors import InputTypeError, InvalidIdError, UnknownFormatError
+from kizami.errors import (
+    ChatWarning,
+    InputTypeError,
+    InvalidIdError,
+    UnknownFormatError,
+    VocabularyError,
+)
 from kizami.segments import Segment
+
+if TYPE_CHECKING:
+    from kizami.chat.jinja import ChatTemplate
 
 __all__ = ["Tokenizer"]
 
@@ -40,20 +54,123 @@ class Tokenizer:
     array([19180,    11,  2695], dtype=uint32)
     """
 
-    __slots__ = ("__weakref__", "_controls", "_fingerprint", "_name", "_native", "_source")
+    __slots__ = (
+        "__weakref__",
+        "_controls",
+        "_fingerprint",
+        "_jinja",
+        "_name",
+        "_native",
+        "_source",
+        "_template",
+    )
 
     def __init__(
-        self, native: _native.Tokenizer, name: str, fingerprint: str, pattern: str
+        self,
+        native: _native.Tokenizer,
+        name: str,
+        fingerprint: str,
+        template: dict[str, Any] | None = None,
     ) -> None:
         """Not for callers: use `kizami.load`.
 
-        `fingerprint` is the SHA-256 of the rank file, `pattern` the split pattern.
+        `fingerprint` is the SHA-256 of the vocabulary file; `template` what its
+        `tokenizer_config.json` says of chat templates.
         """
         self._native = native
         self._name = name
         self._controls = MappingProxyType({text: id_ for id_, text, _ in native.control_tokens()})
-        self._fingerprint = (fingerprint, pattern, tuple(native.control_tokens()))
-        self._source = (fingerprint, pattern)
+        self._fingerprint = (
+            fingerprint,
+            native.description(),
+            tuple(native.control_tokens()),
+        )
+        self._source = fingerprint
+        self._template = template
+        self._jinja: ChatTemplate | None = None
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> Tokenizer:
+        """What `save` wrote; `kizami.load` takes such a file, too.
+
+        The file is mapped, not read: milliseconds, and processes share the memory. It must not be
+        changed as long as a process has it open; `save` puts a new file in its place instead.
+
+        Raises:
+            VocabularyError: It is damaged, or was written by another version.
+        """
+        name = os.fspath(path)
+        try:
+            native, text = _native.Tokenizer.open_saved(name, [])
+        except VocabularyError as error:
+            raise VocabularyError(f"{name}: {error}", path=str(name)) from None
+        return Tokenizer._from_about(native, text)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Tokenizer:
+        """The same from the bytes of such a file, which are copied.
+
+        Raises:
+            VocabularyError: As `open`.
+        """
+        return Tokenizer._from_about(*_native.Tokenizer.from_saved(data, []))
+
+    @staticmethod
+    def _from_about(native: _native.Tokenizer, text: str) -> Tokenizer:
+        about = About.from_json(text)
+        native = native.with_eos_ids(about.eos_ids)
+        return Tokenizer(native, about.name, about.fingerprint, about.template)
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
+        about = About(self._name, self._source, list(self.eos_ids), self._template)
+        return self._native.saved(about.to_json())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole tokenizer as one file, which `kizami.load` maps in milliseconds.
+
+        The file is for this version of Kizami, on machines of this byte order; keep the model's own
+        files. It is put in place at once: who has an older one open keeps that.
+
+        Raises:
+            OSError: It cannot be written.
+
+        Cost: about 12 MB for a vocabulary of 160,000 tokens.
+
+        >>> import kizami, tempfile, pathlib
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "k3.kizami")
+        ...     tokenizer.save(path)
+        ...     kizami.load(path) == tokenizer
+        True
+        """
+        write_file(path, self.to_bytes())
+
+    def to_tokenizer_json(self) -> str:
+        """A `tokenizer.json` that the package `tokenizers` loads and that gives the same ids.
+
+        Unicode classes are then those of that package's regex engine, and the cuts of Kimi's
+        published path in long text are not made.
+
+        >>> import json, kizami
+        >>> json.loads(kizami.load("kimi-k3").to_tokenizer_json())["model"]["type"]
+        'BPE'
+        """
+        return tokenizer_json(self._native)
+
+    def to_tiktoken(self) -> bytes:
+        """A rank file that `tiktoken` loads; pattern and control tokens are given to it apart.
+
+        Raises:
+            UnknownFormatError: The model splits in several steps, normalizes its text, or has ids
+                that are not in the order of its merges.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").to_tiktoken().splitlines()[0]
+        b'IQ== 0'
+        """
+        return tiktoken_file(self._native, self._name)
 
     # What it is
 
@@ -82,6 +199,16 @@ class Tokenizer:
         """Ids that end a reply of the model."""
         return tuple(self._native.eos_ids)
 
+    @property
+    def pretokenizer(self) -> str:
+        """How text is split: the name of a scanner, or "general" for the general regex engine.
+
+        >>> import kizami
+        >>> kizami.load("kimi-k3").pretokenizer
+        'kimi'
+        """
+        return self._native.pretokenizer
+
     # Text to ids
 
     def encode(self, text: str, *, allow_special: bool = False, legacy_chunks: bool = True) -> Ids:
@@ -92,9 +219,9 @@ class Tokenizer:
             allow_special: True: names of control tokens in `text` become their ids. The default,
                 False, is right for all text that you did not write yourself: it never gives a
                 control id.
-            legacy_chunks: Make the cuts that the published path makes in long text (slices of
-                400,000 code points, runs of 25,000). False gives other ids than the model's own
-                tokenizer for such texts.
+            legacy_chunks: Make the cuts that the published path of the Kimi models makes in long
+                text (slices of 400,000 code points, runs of 25,000). False gives other ids than the
+                model's own tokenizer for such texts. No meaning for other models.
 
         Returns:
             Shape (n,), uint32, C-contiguous, writable, owning its data. PyTorch wants
@@ -194,6 +321,7 @@ class Tokenizer:
         response_schema: Any = None,
         image_prompts: Sequence[str] | None = None,
         developer_as_system: bool = False,
+        **template_options: Any,
     ) -> list[Segment]:
         """The prompt of a conversation as typed segments, as the model's own template writes it.
 
@@ -217,6 +345,11 @@ class Tokenizer:
                 `<|kimi_image_placeholder|>`, which is no control token: see the guide.
             developer_as_system: Render messages of the role `developer` as system messages. The
                 model's own template leaves them out, and so does the default, with a `ChatWarning`.
+            template_options: For models with a Jinja template: variables of the template, such as
+                `enable_thinking`. These models take `thinking` and `thinking_effort` as
+                `enable_thinking`, `thinking` and `reasoning_effort`, if they are not the default,
+                and the other options as variables of the same name. Where trust cannot be followed
+                through the template, its output counts as untrusted, with a `ChatWarning`.
 
         Raises:
             ChatValueError, ChatTypeError, ChatKeyError: A message or an option cannot be rendered;
@@ -232,24 +365,66 @@ class Tokenizer:
         from kizami.chat import renderer_for
 
         render = renderer_for(self._controls)
-        if render is None:
+        if render is not None and not template_options:
+            return render(
+                messages,
+                tools=tools,
+                add_generation_prompt=add_generation_prompt,
+                thinking=thinking,
+                thinking_effort=thinking_effort,
+                tool_choice=tool_choice,
+                response_format=response_format,
+                response_schema=response_schema,
+                image_prompts=image_prompts,
+                developer_as_system=developer_as_system,
+            )
+        if render is not None:
+            unknown = ", ".join(sorted(template_options))
+            raise InputTypeError(f"the renderer of {self._name!r} has no option {unknown}")
+        if self._template is None:
             raise UnknownFormatError(
-                f"no chat renderer is known for {self._name!r}; render the conversation "
-                "to segments yourself and call encode_segments",
+                f"no chat renderer is known for {self._name!r}: no chat_template came with it; "
+                "render the conversation to segments yourself and call encode_segments",
                 source=self._name,
             )
-        return render(
-            messages,
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-            thinking=thinking,
-            thinking_effort=thinking_effort,
-            tool_choice=tool_choice,
-            response_format=response_format,
-            response_schema=response_schema,
-            image_prompts=image_prompts,
-            developer_as_system=developer_as_system,
+        options = dict(template_options)
+        if thinking is not True:
+            options = {"enable_thinking": thinking, "thinking": thinking, **options}
+        if thinking_effort != "max":
+            options.setdefault("reasoning_effort", thinking_effort)
+        given = {
+            "tool_choice": tool_choice,
+            "response_format": response_format,
+            "response_schema": response_schema,
+            "image_prompts": image_prompts,
+        }
+        options.update((key, value) for key, value in given.items() if value is not None)
+        return self._render_template(messages, tools, add_generation_prompt, options)
+
+    def _render_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,
+        add_generation_prompt: bool,
+        options: dict[str, Any],
+    ) -> list[Segment]:
+        from kizami.chat.jinja import ChatTemplate
+
+        if self._jinja is None:
+            assert self._template is not None
+            self._jinja = ChatTemplate.from_tokenizer_config(self._template)
+        rendered = self._jinja.render(
+            messages, tools=tools, add_generation_prompt=add_generation_prompt, **options
         )
+        if rendered.untracked:
+            what = ", ".join(sorted(set(rendered.untracked)))
+            warnings.warn(
+                f"the chat template of {self._name!r} does what trust cannot be followed through "
+                f"({what}); text that came of it counts as untrusted",
+                ChatWarning,
+                stacklevel=3,
+            )
+        return rendered.segments
 
     def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Ids:
         """`encode_segments(render_chat(messages, **options))`.
@@ -425,12 +600,13 @@ class Tokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         from kizami._load import unpickle
 
-        fingerprint, pattern = self._source
-        shared = fingerprint == _native.KIMI_RANK_FILE_SHA256
-        # A bundled rank file is not carried along: the wheel on the other side has it.
-        ranks = None if shared else self._native.rank_file()
-        controls = self._native.control_tokens()
-        return unpickle, (self._name, fingerprint, pattern, controls, self._native.eos_ids, ranks)
+        # A bundled vocabulary is not carried along: the wheel on the other side has it.
+        if self._source == _native.KIMI_RANK_FILE_SHA256:
+            controls = self._native.control_tokens()
+            state: Any = (controls, list(self.eos_ids))
+        else:
+            state = self.to_bytes()
+        return unpickle, (self._name, self._source, state)
 
 
 def _flag(value: bool, name: str) -> bool:

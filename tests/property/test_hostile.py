@@ -103,10 +103,7 @@ def test_pickles_keep_the_ids_that_end_a_reply(tmp_path: Path, tokenizer: Tokeni
     rebuilt = kizami._load.unpickle(
         "kimi-k3",
         kizami._native.KIMI_RANK_FILE_SHA256,
-        kizami._native.KIMI_PATTERN,
-        tokenizer._native.control_tokens(),
-        [7, 163839],
-        None,
+        (tokenizer._native.control_tokens(), [7, 163839]),
     )
 
     assert rebuilt == tokenizer

@@ -185,6 +185,13 @@ impl Controls {
         Ok(self)
     }
 
+    /// The same for a model whose own tokenizer reads no names in text: control tokens are put in by id.
+    #[must_use]
+    pub fn without_names(mut self) -> Self {
+        self.all = self.spaces.clone();
+        self
+    }
+
     /// All control tokens, in the order given.
     #[must_use]
     pub fn tokens(&self) -> &[ControlToken] {

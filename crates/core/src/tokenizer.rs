@@ -25,8 +25,8 @@ impl Default for Options {
     }
 }
 
-/// An immutable tokenizer; share it freely between threads.
-#[derive(Debug)]
+/// An immutable tokenizer; share it freely between threads. A copy shares the tables.
+#[derive(Debug, Clone)]
 pub struct Tokenizer {
     pub(crate) tables: Arc<Tables>,
     pub(crate) controls: Controls,
@@ -34,6 +34,19 @@ pub struct Tokenizer {
     pub(crate) normalizer: Option<Normalizer>,
     /// Whether the published path of the model makes the cuts of [`crate::cuts`].
     pub(crate) cuts: bool,
+    pub(crate) origin: Option<Arc<Origin>>,
+}
+
+/// What text goes through before it is merged, in the words of the files that a tokenizer came from: for who writes such
+/// files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// JSON: a string, which is a split pattern, or the `pre_tokenizer` of a `tokenizer.json`.
+    pub split: String,
+    /// JSON: the `normalizer` of a `tokenizer.json`, or null.
+    pub normalizer: String,
+    /// Whether the names of control tokens count in trusted text.
+    pub named: bool,
 }
 
 /// A request that is ready to run: text transcoded, cuts known.
@@ -47,7 +60,7 @@ impl Tokenizer {
     /// path and does not normalize.
     #[must_use]
     pub fn new(tables: Arc<Tables>, controls: Controls, pattern: Pattern) -> Self {
-        Tokenizer { tables, controls, pattern, normalizer: None, cuts: true }
+        Tokenizer { tables, controls, pattern, normalizer: None, cuts: true, origin: None }
     }
 
     /// The same without the cuts of [`crate::cuts`], which are only the Kimi line's.
@@ -73,10 +86,23 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::with_normalizer`].
     pub fn with_controls(&self, controls: Controls) -> Result<Self, Error> {
-        let Tokenizer { tables, pattern, normalizer, cuts, .. } = self;
+        let Tokenizer { tables, pattern, normalizer, cuts, origin, .. } = self;
         let controls = controls.normalized(normalizer.as_ref())?;
         let (tables, pattern, normalizer) = (tables.clone(), pattern.clone(), normalizer.clone());
-        Ok(Tokenizer { tables, controls, pattern, normalizer, cuts: *cuts })
+        Ok(Tokenizer { tables, controls, pattern, normalizer, cuts: *cuts, origin: origin.clone() })
+    }
+
+    /// The same, with what [`Tokenizer::origin`] says.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    /// Where it came from; None for the Kimi line.
+    #[must_use]
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_deref()
     }
 
     /// Ids are below this. Between ordinary and control tokens there may be gaps.

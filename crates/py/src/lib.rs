@@ -60,6 +60,7 @@ mod native {
         numpy::PyArray1::<u32>::from_slice(module.py(), &[]);
         module.add("CLASS_NAMES", kizami_core::unicode::CLASS_NAMES)?;
         module.add("UNICODE_VERSION", kizami_core::unicode::UNICODE_VERSION)?;
+        module.add("GPT2_PATTERN", kizami_core::pretoken::GPT2_PATTERN)?;
         module.add("KIMI_PATTERN", kizami_core::pretoken::KIMI_PATTERN)?;
         module.add("KIMI_RANK_FILE_SHA256", super::tokenizer::KIMI_RANK_FILE_SHA256)
     }

@@ -1,7 +1,9 @@
 //! The class `_native.Tokenizer`.
 
 use std::ffi::{CStr, CString};
+use std::path::PathBuf;
 
+use kizami_core::load::saved::Description;
 use kizami_core::special::{ControlToken, Controls};
 use kizami_core::{Options, Tables, load};
 use numpy::PyArray1;
@@ -30,9 +32,12 @@ pub struct Tokenizer {
     eos_ids: Vec<u32>,
 }
 
+fn plain(tokens: Vec<(u32, String, bool)>) -> Vec<ControlToken> {
+    tokens.into_iter().map(|(id, name, skip)| ControlToken::new(id, name, skip)).collect()
+}
+
 fn controls(tokens: Vec<(u32, String, bool)>, vocab_len: u32) -> Result<Controls, kizami_core::Error> {
-    let tokens = tokens.into_iter().map(|(id, name, skip)| ControlToken::new(id, name, skip)).collect();
-    Controls::new(tokens, vocab_len)
+    Controls::new(plain(tokens), vocab_len)
 }
 
 #[pymethods]
@@ -45,23 +50,110 @@ impl Tokenizer {
         Ok(Tokenizer { core, eos_ids: model.eos_ids.to_vec() })
     }
 
-    /// From the bytes of a rank file, control tokens `(id, name, skip)`, and a split pattern.
+    /// From the bytes of a rank file, control tokens `(id, name, skip)`, and a split pattern; `normalizer` is null, or the
+    /// JSON of one as `tokenizer.json` has it.
     #[staticmethod]
+    #[pyo3(signature = (data, control_tokens, pattern, eos_ids, normalizer = "null", cuts = true))]
     fn from_rank_file(
         py: Python<'_>,
         data: &[u8],
         control_tokens: Vec<(u32, String, bool)>,
         pattern: &str,
         eos_ids: Vec<u32>,
+        normalizer: &str,
+        cuts: bool,
     ) -> PyResult<Self> {
         let build = || {
+            let description = Description::of_ranks(pattern, normalizer, cuts)?;
+            // Before the tables, which take a while.
+            description.pattern()?;
             let tables = Tables::build(load::read_rank_file(data)?)?;
-            let controls = controls(control_tokens, tables.vocab.len())?;
-            let pattern = kizami_core::pretoken::Pattern::from_regex(pattern)?;
-            Ok(kizami_core::Tokenizer::new(tables.into(), controls, pattern))
+            description.build(tables.into(), plain(control_tokens))
         };
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer { core, eos_ids })
+    }
+
+    /// From the bytes of a `tokenizer.json`.
+    #[staticmethod]
+    fn from_tokenizer_json(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let build = || load::read_tokenizer_json(data);
+        let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
+        Ok(Tokenizer { core, eos_ids: Vec::new() })
+    }
+
+    /// From the bytes of a `tekken.json`.
+    #[staticmethod]
+    fn from_tekken(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let core = guard(py, || py.detach(|| load::read_tekken(data)).map_err(|e| to_py_err(py, &e)))?;
+        Ok(Tokenizer { core, eos_ids: Vec::new() })
+    }
+
+    /// From a file that `saved` wrote: the tokenizer, and what was said about it.
+    #[staticmethod]
+    fn open_saved(py: Python<'_>, path: PathBuf, eos_ids: Vec<u32>) -> PyResult<(Self, String)> {
+        let build = || load::saved::open(&path);
+        let (core, about) = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
+        Ok((Tokenizer { core, eos_ids }, about))
+    }
+
+    /// The same from its bytes.
+    #[staticmethod]
+    fn from_saved(py: Python<'_>, data: &[u8], eos_ids: Vec<u32>) -> PyResult<(Self, String)> {
+        let build = || load::saved::from_bytes(data);
+        let (core, about) = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
+        Ok((Tokenizer { core, eos_ids }, about))
+    }
+
+    /// The whole tokenizer as the bytes of one file, with a text about it.
+    fn saved<'py>(&self, py: Python<'py>, about: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = guard(py, || Ok(py.detach(|| load::saved::write(&self.core, about))))?;
+        PyBytes::new_with(py, bytes.len(), |out| {
+            out.copy_from_slice(&bytes);
+            Ok(())
+        })
+    }
+
+    /// The same tokenizer with other ids that end a reply.
+    fn with_eos_ids(&self, eos_ids: Vec<u32>) -> Self {
+        Tokenizer { core: self.core.clone(), eos_ids }
+    }
+
+    /// Name of the way in which text is split.
+    #[getter]
+    fn pretokenizer(&self) -> String {
+        self.core.pattern().name().into()
+    }
+
+    /// Split pattern or `pre_tokenizer`, and `normalizer`, as JSON.
+    fn description(&self) -> (String, String) {
+        let description = Description::of(&self.core);
+        (description.split.to_string(), description.normalizer.to_string())
+    }
+
+    /// The added tokens as a `tokenizer.json` lists them.
+    fn added_tokens(&self) -> String {
+        load::added_tokens::write(self.core.controls()).to_string()
+    }
+
+    /// Whether a pre-token that is a token is that token, even if no merge makes it.
+    #[getter]
+    fn whole_tokens(&self) -> bool {
+        self.core.tables().others.is_empty()
+    }
+
+    /// `(left id, right id, id)` of every token that is made of two, in order of rank.
+    fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let tables = self.core.tables();
+        let id = |rank| tables.vocab.id(rank);
+        let flat: Vec<u32> = tables.merges.splits().flat_map(|(l, r, t)| [id(l), id(r), id(t)]).collect();
+        Ok(PyArray1::from_vec(py, flat))
+    }
+
+    /// Ids of the ordinary tokens in order of rank.
+    fn ids_by_rank<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let vocab = &self.core.tables().vocab;
+        PyArray1::from_vec(py, (0..vocab.len()).map(|rank| vocab.id(rank)).collect())
     }
 
     /// The same vocabulary and pattern with other control tokens; tables are shared.

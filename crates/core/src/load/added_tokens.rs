@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::num::{ix, to_u32};
-use crate::special::{ControlToken, Flags};
+use crate::special::{ControlToken, Controls, Flags};
 use crate::vocab::MAX_TOKENS;
 
 /// Reads the value of `added_tokens`. Of entries with one id and content the last counts.
@@ -45,6 +45,20 @@ pub fn read(value: &Value) -> Result<Vec<ControlToken>, Error> {
         }
     }
     Ok(tokens)
+}
+
+/// The inverse of [`read`].
+#[must_use]
+pub fn write(controls: &Controls) -> Value {
+    let tokens = controls.tokens().iter().chain(controls.spaces());
+    let entries = tokens.map(|token| {
+        let Flags { lstrip, rstrip, single_word, normalized } = token.flags;
+        json!({
+            "id": token.id, "content": token.name, "single_word": single_word, "lstrip": lstrip, "rstrip": rstrip,
+            "normalized": normalized, "special": token.skip,
+        })
+    });
+    entries.collect::<Vec<_>>().into()
 }
 
 fn read_token(index: usize, value: &Value) -> Result<ControlToken, Error> {
@@ -105,7 +119,6 @@ fn fault<T>(index: usize, reason: &str) -> Result<T, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn entry(id: u32, content: &str) -> Value {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,

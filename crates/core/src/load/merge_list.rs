@@ -106,7 +106,8 @@ fn run(tokens: &[(u32, Vec<u8>)], list: &[Listed]) -> Vec<Listed> {
         state.clear();
         state.extend(bytes.iter().map(|&byte| u32::from(byte)));
         join_all(&mut state, join, &mut scratch);
-        if let [part @ 256..] = state[..]
+        if let [part] = state[..]
+            && part >= 256
             && token_of(part) == token
         {
             places.push(part - 256);

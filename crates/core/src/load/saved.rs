@@ -15,9 +15,9 @@ use super::{added_tokens, normalizer, pre_tokenizer};
 use crate::error::Error;
 use crate::image;
 use crate::num::{ix, to_u32};
-use crate::pretoken::Pattern;
+use crate::pretoken::{KIMI_PATTERN, Pattern};
 use crate::special::{ControlToken, Controls};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Origin, Tokenizer};
 
 const MAGIC: &[u8; 8] = b"KIZAMI-T";
 const VERSION: u32 = 1;
@@ -37,6 +37,16 @@ pub struct Description {
 }
 
 impl Description {
+    /// For a rank file: its split pattern, and a normalizer as JSON.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the normalizer is none.
+    pub fn of_ranks(pattern: &str, normalizer: &str, cuts: bool) -> Result<Self, Error> {
+        let unknown = |e: serde_json::Error| Error::Unsupported(format!("normalizer: {e}"));
+        let normalizer = serde_json::from_str(normalizer).map_err(unknown)?;
+        Ok(Description { split: pattern.into(), normalizer, cuts, named: true })
+    }
+
     /// The pattern.
     ///
     /// # Errors
@@ -53,7 +63,7 @@ impl Description {
     /// # Errors
     /// As [`Description::pattern`] and [`Controls::new`].
     pub fn build(self, tables: std::sync::Arc<crate::Tables>, controls: Vec<ControlToken>) -> Result<Tokenizer, Error> {
-        let mut controls = Controls::new(controls, |id| tables.vocab.token_bytes(id))?;
+        let mut controls = Controls::from_added(controls, |id| tables.vocab.token_bytes(id))?;
         if !self.named {
             controls = controls.without_names();
         }
@@ -61,17 +71,32 @@ impl Description {
         if !self.cuts {
             tokenizer = tokenizer.without_cuts();
         }
-        if let Some(normalizer) = normalizer::read(&self.normalizer)? {
-            tokenizer = tokenizer.with_normalizer(normalizer);
+        let Description { split, normalizer, named, .. } = self;
+        let origin = Origin { split: split.to_string(), normalizer: normalizer.to_string(), named };
+        // Names are normalized, too, if there are any.
+        let normalizer = normalizer::read(&normalizer)?;
+        if normalizer.is_some() {
+            tokenizer = tokenizer.with_normalizer(normalizer)?;
         }
-        Ok(tokenizer.described(self))
+        Ok(tokenizer.with_origin(origin))
+    }
+
+    /// What a tokenizer is made of.
+    #[must_use]
+    pub fn of(tokenizer: &Tokenizer) -> Self {
+        let parse = |json: &str| serde_json::from_str(json).unwrap_or_default();
+        let (split, normalizer, named) = match tokenizer.origin() {
+            Some(origin) => (parse(&origin.split), parse(&origin.normalizer), origin.named),
+            None => (KIMI_PATTERN.into(), Value::Null, true),
+        };
+        Description { split, normalizer, cuts: tokenizer.makes_cuts(), named }
     }
 }
 
 /// The file of a tokenizer. `about` comes back from [`open`].
 #[must_use]
 pub fn write(tokenizer: &Tokenizer, about: &str) -> Vec<u8> {
-    let Description { split, normalizer, cuts, named } = tokenizer.description();
+    let Description { split, normalizer, cuts, named } = Description::of(tokenizer);
     let description = json!({
         "split": split, "normalizer": normalizer, "cuts": cuts, "named": named,
         "added_tokens": added_tokens::write(tokenizer.controls()),

@@ -81,7 +81,7 @@ fn special_tokens(listed: &Value, count: u32) -> Result<Vec<ControlToken>, Error
     let mut tokens: Vec<ControlToken> = (0..count)
         .map(|id| {
             let name = NAMES.get(ix(id)).filter(|_| listed.is_null());
-            ControlToken::plain(id, name.map_or_else(|| format!("<SPECIAL_{id}>"), |name| (*name).to_owned()), true)
+            ControlToken::new(id, name.map_or_else(|| format!("<SPECIAL_{id}>"), |name| (*name).to_owned()), true)
         })
         .collect();
     for (at, entry) in listed.as_array().into_iter().flatten().enumerate() {

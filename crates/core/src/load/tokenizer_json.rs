@@ -119,6 +119,7 @@ fn tables(
     if index.len() < entries.len() {
         return Err(fault("model.vocab: a token is there twice".into()));
     }
+    added_tokens::check_ids(controls, entries.len(), |name| index.get(name).map(|&at| entries[ix(at)].1))?;
     let mut joined = String::new();
     let mut listed = Vec::with_capacity(merges.len());
     for (place, (left, right)) in merges.iter().enumerate() {

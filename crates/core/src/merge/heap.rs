@@ -41,7 +41,7 @@ pub fn merge_heap(tables: &MergeTables, piece: &[u8], scratch: &mut Scratch) {
 }
 
 /// Joins adjacent ids until `pair` knows none; lowest result first, leftmost among equals.
-pub(super) fn join_all(state: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<u32>, scratch: &mut HeapScratch) {
+pub(crate) fn join_all(state: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<u32>, scratch: &mut HeapScratch) {
     let n = to_u32(state.len());
     let HeapScratch { queue, token, next, prev } = scratch;
     queue.clear();

@@ -1,0 +1,119 @@
+"""A tokenizer in the words of other libraries: `tokenizer.json` and rank files."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+from kizami import _native
+from kizami.errors import UnknownFormatError
+
+__all__ = ["tiktoken_file", "tokenizer_json"]
+
+_BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
+
+
+def _alphabet() -> list[str]:
+    """The printable character that stands for each byte, as GPT-2 chose them."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = iter(range(0x100, 0x200))
+    return [chr(byte) if byte in printable else chr(next(rest)) for byte in range(256)]
+
+
+def tokenizer_json(native: _native.Tokenizer) -> str:
+    """A `tokenizer.json` that the package `tokenizers` loads."""
+    letters = _alphabet()
+    ids = native.ids_by_rank().tolist()
+    names = {}
+    for id_ in ids:
+        token = native.token_bytes(id_)
+        assert token is not None
+        names[id_] = "".join([letters[byte] for byte in token])
+    merges = native.merges().reshape(-1, 3).tolist()
+    split, normalizer = (json.loads(part) for part in native.description())
+    file = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": json.loads(native.added_tokens()),
+        "normalizer": normalizer,
+        "pre_tokenizer": _pre_tokenizer(split),
+        "post_processor": None,
+        "decoder": _BYTE_LEVEL,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": native.whole_tokens,
+            "vocab": {names[id_]: id_ for id_ in sorted(ids)},
+            "merges": [[names[left], names[right]] for left, right, _ in merges],
+        },
+    }
+    return json.dumps(file, ensure_ascii=False)
+
+
+def _pre_tokenizer(split: Any) -> Any:
+    if not isinstance(split, str):
+        return split
+    # What a rank file's pattern does not match is dropped: keep the matches, remove the rest.
+    matches = {
+        "type": "Split",
+        "pattern": {"Regex": split},
+        "behavior": "Removed",
+        "invert": True,
+    }
+    return {"type": "Sequence", "pretokenizers": [matches, _BYTE_LEVEL]}
+
+
+def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:
+    """A rank file that `tiktoken` loads, ids as ranks."""
+    split, normalizer = (json.loads(part) for part in native.description())
+
+    def refuse(why: str) -> UnknownFormatError:
+        return UnknownFormatError(
+            f"{name!r} cannot be a tiktoken encoding: {why}; use to_tokenizer_json", source=name
+        )
+
+    if not isinstance(split, str) and _one_pattern(split) is None:
+        raise refuse("its text is split in several steps, and tiktoken knows one pattern")
+    if normalizer is not None:
+        raise refuse("its text is normalized first, and tiktoken has no step for that")
+    merges = native.merges().reshape(-1, 3)
+    made = merges[:, 2].tolist()
+    if made != sorted(made):
+        raise refuse("its merges are not in the order of the ids")
+    ids = native.ids_by_rank().tolist()
+    if not native.whole_tokens:
+        # Elsewhere a whole pre-token is that token even where no merge makes it; here it is not.
+        single = [id_ for id_ in ids if len(native.token_bytes(id_) or b"") == 1]
+        ids = sorted({*single, *made})
+    lines = []
+    for id_ in sorted(ids):
+        token = native.token_bytes(id_)
+        assert token is not None
+        lines.append(b64encode(token) + b" %d\n" % id_)
+    return b"".join(lines)
+
+
+def _one_pattern(split: Any) -> str | None:
+    """The single pattern of a `pre_tokenizer`, if that is all it has."""
+    parts = split.get("pretokenizers", []) if split.get("type") == "Sequence" else [split]
+    patterns = [p["pattern"].get("Regex") for p in parts if p.get("type") == "Split"]
+    if any(p.get("type") not in ("Split", "ByteLevel") for p in parts):
+        return None
+    byte_level = [p for p in parts if p.get("type") == "ByteLevel"]
+    if any(p.get("add_prefix_space", True) for p in byte_level):
+        return None
+    if any(p.get("use_regex", True) for p in byte_level):
+        patterns.append(_native.GPT2_PATTERN)
+    return patterns[0] if len(patterns) == 1 else None

@@ -1,0 +1,194 @@
+"""Tokenizers from files of other makers, known by what is in them.
+
+| file | holds | known by |
+| --- | --- | --- |
+| `tokenizer.json` | everything | an object with `model` |
+| `tekken.json` | everything | an object with `config` and `vocab` |
+| rank file | ranks alone | lines of base64, a space and a number |
+| what `Tokenizer.save` wrote | everything | its first eight bytes |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kizami import _native
+from kizami._about import About
+from kizami._cache import through_cache
+from kizami._files import GENERATION, parse_json, read_bytes, read_json
+from kizami._tokenizer import Tokenizer
+from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
+
+__all__ = ["FILES", "Given", "load_file", "load_files"]
+
+FILES = ("tokenizer.json", "tekken.json", "*.tiktoken", "tiktoken.model", "tokenizer.model")
+_SAVED = b"KIZAMI-T"
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d{1,8}\r?\n")
+_NORMALIZERS = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller says of a rank file."""
+
+    pattern: str
+    special_tokens: Mapping[str, int]
+    normalizer: str | None
+
+    @staticmethod
+    def of(
+        pattern: str | None, special_tokens: Mapping[str, int] | None, normalizer: str | None
+    ) -> Given | None:
+        """What was said, checked; None if nothing was."""
+        if pattern is None:
+            if special_tokens is not None or normalizer is not None:
+                raise InvalidValueError("special_tokens and normalizer need a pattern beside them")
+            return None
+        if not isinstance(pattern, str):
+            raise InputTypeError(f"pattern must be str, not {type(pattern).__name__}")
+        if normalizer is not None and normalizer not in _NORMALIZERS:
+            known = ", ".join(_NORMALIZERS)
+            raise InvalidValueError(f"normalizer must be one of {known}, not {normalizer!r}")
+        names = dict(special_tokens or {})
+        for name, id_ in names.items():
+            if not isinstance(name, str) or type(id_) is not int or not 0 <= id_ < 1 << 20:
+                raise InvalidValueError(
+                    f"special_tokens must map names to ids below {1 << 20}; {name!r}: {id_!r} is none"
+                )
+        return Given(pattern, names, normalizer)
+
+
+def load_files(directory: Path, name: str, given: Given | None) -> Tokenizer | None:
+    """The tokenizer of a directory, or None if it has no file that could hold one."""
+    for pattern in FILES[2:] if given else FILES:
+        for candidate in sorted([*directory.glob(pattern), *directory.glob(pattern + ".gz")]):
+            if candidate.is_file():
+                return load_file(candidate, name, given)
+    return None
+
+
+def load_file(path: Path, name: str, given: Given | None) -> Tokenizer:
+    """The tokenizer that a file holds."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head == _SAVED:
+        # Mapped, not read.
+        return Tokenizer.open(path)
+    data = read_bytes(path)
+    try:
+        if data.startswith(_SAVED):
+            return Tokenizer.from_bytes(data)
+        if data.lstrip()[:1] == b"{":
+            return _from_json(data, path, name)
+        if _RANK_LINE.match(data):
+            return _from_ranks(data, path, name, given or _beside(path))
+    except (VocabularyError, UnknownFormatError) as error:
+        raise _at(path, error) from None
+    if data[:1] == b"\n" and b"\x0a" in data[:16]:
+        raise UnknownFormatError(
+            f"{path} is a SentencePiece model, no byte-level BPE; use the package "
+            "`sentencepiece` or `tokenizers` for it",
+            source=str(path),
+        )
+    raise UnknownFormatError(
+        f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
+    )
+
+
+def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
+    """The same error with the path in front."""
+    if str(path) in str(error):
+        return error
+    if isinstance(error, VocabularyError):
+        line = getattr(error, "line", 0)
+        return VocabularyError(f"{path}: {error}", path=str(path), line=line)
+    return UnknownFormatError(f"{path}: {error}", source=str(path))
+
+
+def _from_json(data: bytes, path: Path, name: str) -> Tokenizer:
+    digest = hashlib.sha256(data).hexdigest()
+    # The native reader parses the vocabulary; here only the kind is wanted.
+    if re.search(rb'"default_num_special_tokens"\s*:', data[:4096]):
+        native = through_cache(digest, len(data), lambda: _native.Tokenizer.from_tekken(data))
+    else:
+        read = _native.Tokenizer.from_tokenizer_json
+        native = through_cache(digest, len(data), lambda: read(data))
+    about = _about(native, path, name, digest)
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+
+
+def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Tokenizer:
+    if given is None:
+        raise UnknownFormatError(
+            f"{path} holds ranks alone; Kizami does not guess how the model splits text: give "
+            "`pattern` (and `special_tokens`), or put the model's tokenizer.json beside it",
+            source=str(path),
+        )
+    normalizer = json.dumps({"type": given.normalizer}) if given.normalizer else "null"
+    controls = [(id_, text, True) for text, id_ in given.special_tokens.items()]
+    digest = hashlib.sha256(data + repr(given).encode()).hexdigest()
+
+    def build() -> _native.Tokenizer:
+        return _native.Tokenizer.from_rank_file(
+            data, controls, given.pattern, [], normalizer, cuts=False
+        )
+
+    native = through_cache(digest, len(data), build)
+    about = _about(native, path, name, digest)
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+
+
+def _beside(path: Path) -> Given | None:
+    """What an `encoding.json` in the same folder says: the arguments of `tiktoken.Encoding`."""
+    stated = read_json(path.with_name("encoding.json"))
+    if stated is None:
+        return None
+    try:
+        return Given.of(
+            stated["pat_str"], stated.get("special_tokens"), stated.get("normalizer")
+        )
+    except (KeyError, InputTypeError, InvalidValueError) as error:
+        file = str(path.with_name("encoding.json"))
+        raise VocabularyError(f"{file}: {error}", path=file) from None
+
+
+def _about(native: _native.Tokenizer, path: Path, name: str, fingerprint: str) -> About:
+    """What the files beside a vocabulary say of the ends of replies and of conversations."""
+    config = read_json(path.with_name("tokenizer_config.json")) or {}
+    generation = read_json(path.with_name(GENERATION)) or {}
+    template = _template(path, config)
+    names = {text: id_ for id_, text, _ in native.control_tokens()}
+    return About(name, fingerprint, _eos_ids(config, generation, names, native.vocab_size), template)
+
+
+def _eos_ids(
+    config: dict[str, Any], generation: dict[str, Any], names: Mapping[str, int], vocab_size: int
+) -> list[int]:
+    stated = generation.get("eos_token_id")
+    ids = stated if isinstance(stated, list) else [stated]
+    if ids and all(type(id_) is int and 0 <= id_ < vocab_size for id_ in ids):
+        return ids
+    token = config.get("eos_token")
+    text = token.get("content") if isinstance(token, dict) else token
+    return [names[text]] if isinstance(text, str) and text in names else []
+
+
+def _template(path: Path, config: dict[str, Any]) -> dict[str, Any] | None:
+    """What is needed to render conversations: the template, and the names that it may print."""
+    file = path.with_name("chat_template.jinja")
+    template = config.get("chat_template")
+    if file.is_file():
+        try:
+            template = read_bytes(file).decode()
+        except UnicodeDecodeError as error:
+            raise VocabularyError(f"{file}: {error}", path=str(file)) from None
+    if template is None:
+        return None
+    kept = {key: value for key, value in config.items() if key.endswith("_token")}
+    return {"chat_template": template, **kept}

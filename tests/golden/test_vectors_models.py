@@ -1,0 +1,136 @@
+"""Equality with the ids that each model's own tokenizer gave, from the files as they are published.
+
+Untrusted text: `ids_raw` where the file has it (no added token of any sort), else `ids`. Models whose
+added tokens are runs of spaces have those in untrusted text, too: they are vocabulary.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kizami
+import pytest
+from kizami.errors import UnknownFormatError
+
+from tests.shared import shared_path
+
+
+class Case(NamedTuple):
+    """A file of vectors, and where the tokenizer is."""
+
+    vectors: str
+    source: str
+    pretokenizer: str
+
+
+CASES = [
+    Case("cl100k_base", "cl100k_base/cl100k_base.tiktoken", "cl100k"),
+    Case("cl100k_base.hf", "cl100k_base/tokenizer.json.gz", "cl100k"),
+    Case("deepseek_v3", "deepseek_v3", "deepseek3"),
+    Case("deepseek_v4", "deepseek_v4", "deepseek3"),
+    Case("glm-4", "glm-4", "cl100k"),
+    Case("gpt-neox", "gpt-neox", "gpt2"),
+    Case("gpt-oss", "gpt-oss", "o200k"),
+    Case("gpt2", "gpt2", "gpt2"),
+    Case("kimi-k2.5", "kimi-k2.5", "kimi"),
+    Case("llama3", "llama3", "cl100k"),
+    Case("llama3_1", "llama3_1", "cl100k"),
+    Case("llama3.tiktoken", "llama3/tokenizer.model", "cl100k"),
+    Case("llama4", "llama4", "o200k"),
+    Case("mistral_tekken_240718", "mistral_tekken/tekken_240718.json.gz", "tekken"),
+    Case("mistral_tekken_240911", "mistral_tekken/tekken_240911.json.gz", "tekken"),
+    Case("modernbert", "modernbert", "gpt2"),
+    Case("o200k_base", "o200k_base/o200k_base.tiktoken", "o200k"),
+    Case("o200k_base.hf", "o200k_base/tokenizer.json.gz", "o200k"),
+    Case("qwen3", "qwen3", "qwen2"),
+    Case("qwen3.5", "qwen3.5", "qwen3.5"),
+]
+# Differences that come of another version of Unicode in the engine that made the vectors.
+UNICODE = {"class-unicode-version", "nfc-unicode-version"}
+
+
+def rows(name: str) -> Iterator[dict[str, Any]]:
+    path = shared_path("vectors", "models", f"{name}.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def load(source: str) -> kizami.Tokenizer:
+    return kizami.load(shared_path("data", "tokenizers", *source.split("/")))
+
+
+def untrusted_ids(row: dict[str, Any], tokenizer: kizami.Tokenizer) -> list[int]:
+    """What untrusted text must give: no control token, all of the vocabulary."""
+    controls = set(tokenizer.control_tokens.values())
+    ids: list[int] = row["ids"]
+    return row.get("ids_raw", ids) if controls.intersection(ids) else ids
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_ids(case: Case) -> None:
+    tokenizer = load(case.source)
+    total, wrong = 0, []
+    for row in rows(case.vectors):
+        total += 1
+        text = row["text"]
+        expected = untrusted_ids(row, tokenizer), row["ids_special"]
+        got = (
+            tokenizer.encode(text).tolist(),
+            tokenizer.encode(text, allow_special=True).tolist(),
+        )
+        if got != expected and not UNICODE.intersection(row.get("tags", ())):
+            wrong.append((text[:80], got, expected))
+    assert total > 300
+    assert not wrong, f"{len(wrong)} of {total} rows differ; first: {wrong[0]}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_text_comes_back(case: Case) -> None:
+    tokenizer = load(case.source)
+    normalizes = case.vectors in ("qwen3", "qwen3.5", "gpt-neox", "modernbert")
+    for row in rows(case.vectors):
+        text = row["text"]
+        if normalizes and not text.isascii():
+            continue
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_the_scanner_in_use(case: Case) -> None:
+    assert load(case.source).pretokenizer == case.pretokenizer
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("gemma3", "byte fallback"),
+        ("bert-base-cased", "WordPiece"),
+        ("gte-wordpiece", "WordPiece"),
+        ("xlnet-base-cased", "Unigram"),
+        ("llama2", "byte fallback"),
+        ("clip-base", "suffix"),
+    ],
+)
+def test_other_kinds_are_refused_by_name(source: str, what: str) -> None:
+    with pytest.raises(UnknownFormatError, match=what) as caught:
+        load(source)
+    assert "tokenizers" in str(caught.value)
+    assert Path(str(caught.value.source)).name == "tokenizer.json.gz"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_a_saved_tokenizer_is_the_same(case: Case, tmp_path: Path) -> None:
+    tokenizer = load(case.source)
+    tokenizer.save(tmp_path / "saved")
+    again = kizami.load(tmp_path / "saved")
+    assert again == tokenizer
+    assert again.control_tokens == tokenizer.control_tokens
+    assert again.eos_ids == tokenizer.eos_ids
+    for row in list(rows(case.vectors))[::7]:
+        for allow in (False, True):
+            expected = tokenizer.encode(row["text"], allow_special=allow).tolist()
+            assert again.encode(row["text"], allow_special=allow).tolist() == expected
