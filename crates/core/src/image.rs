@@ -13,7 +13,7 @@
 
 use crate::error::Error;
 use crate::lookup::WordTable;
-use crate::merge::{MergeTables, border::Borders, pairs, pairs::PairTable, short::BytePairs, trie::Trie};
+use crate::merge::{MergeTables, border::Borders, count_singles, pairs, pairs::PairTable, short::BytePairs, trie::Trie};
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::tables::Tables;
@@ -116,6 +116,7 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
         return Err(Error::Image("the merge records do not fit the vocabulary".into()));
     }
     let bytes: Table<u32> = section(image, 7)?;
+    let bytes = bytes[..].try_into().map_err(|_| Error::Image("the byte table has a wrong length".into()))?;
     let merges = MergeTables {
         parts,
         pairs: PairTable::from_tables(pairs::Tables {
@@ -127,7 +128,8 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
         trie: Trie::from_table(section(image, 6)?),
         byte_pairs: BytePairs::from_table(section(image, 8)?),
         borders: Borders::from_table(section(image, 9)?),
-        bytes: bytes[..].try_into().map_err(|_| Error::Image("the byte table has a wrong length".into()))?,
+        singles: count_singles(&bytes),
+        bytes,
         greedy: image[20] & 1 == 1,
     };
     let whole_is_merged = image[20] & 2 == 2;

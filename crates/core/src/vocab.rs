@@ -31,8 +31,8 @@ impl Vocab {
     /// From the token bytes in rank order.
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] if a token is empty, one is there twice, one of the 256 single bytes is missing,
-    /// or there are more than 2^20.
+    /// [`Error::Vocabulary`] if a token is empty, one is there twice, one of the single bytes that text may have is
+    /// missing, or there are more than 2^20.
     pub fn from_ranked<B: AsRef<[u8]>>(tokens: &[B]) -> Result<Self, Error> {
         let fault = |line: usize, reason: String| Error::Vocabulary { line, reason };
         if tokens.len() > MAX_TOKENS {
@@ -51,7 +51,9 @@ impl Vocab {
             bytes.extend_from_slice(token);
             offsets.push(u32::try_from(bytes.len()).map_err(|_| fault(0, "more than 4 GiB of tokens".into()))?);
         }
-        if let Some(byte) = (0..=255u8).find(|b| !seen.contains(&[*b][..])) {
+        // UTF-8 never has the others.
+        let mut of_text = (0..=0xf4u8).filter(|byte| !matches!(byte, 0xc0 | 0xc1));
+        if let Some(byte) = of_text.find(|byte| !seen.contains(&[*byte][..])) {
             return Err(fault(0, format!("the single byte 0x{byte:02x} is not a token; not a byte-level vocabulary")));
         }
         Ok(Vocab { bytes: bytes.into(), offsets: offsets.into(), ids: Vec::new().into(), ranks: Vec::new().into() })

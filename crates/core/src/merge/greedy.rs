@@ -145,7 +145,7 @@ pub fn is_valid_pair(tables: &MergeTables, mut a: u32, mut b: u32, a_is_longest:
         return false;
     }
     // Single bytes come first: while either token can be undone, the later one can.
-    while a.max(b) >= SINGLE_BYTES {
+    while a.max(b) >= tables.singles {
         // On the right of the border an equal rank would come second. Which of the two is later is as good as random:
         // both are looked up, and one is taken without a branch.
         let (left, right) = (tables.parts(b).left(), tables.parts(a).right());
@@ -157,6 +157,3 @@ pub fn is_valid_pair(tables: &MergeTables, mut a: u32, mut b: u32, a_is_longest:
     }
     true
 }
-
-/// Ids below this are those of the single bytes, in every vocabulary that this strategy is allowed for.
-pub(super) const SINGLE_BYTES: u32 = 256;

@@ -120,8 +120,10 @@ pub struct MergeTables {
     pub(crate) borders: Borders,
     /// Two bytes to token.
     pub(crate) byte_pairs: BytePairs,
-    /// Token id of each single byte.
+    /// Token of each single byte; [`NONE`] for bytes that UTF-8 never has, if the vocabulary has them not.
     pub(crate) bytes: [u32; 256],
+    /// Number of single bytes; where `greedy` holds, all tokens below this are single bytes.
+    pub(crate) singles: u32,
     /// Whether lemma 2 holds for this vocabulary.
     pub(crate) greedy: bool,
 }
@@ -198,6 +200,10 @@ fn single_bytes(vocab: &Vocab) -> [u32; 256] {
     bytes
 }
 
+pub(crate) fn count_singles(bytes: &[u32; 256]) -> u32 {
+    to_u32(bytes.iter().filter(|&&byte| byte != NONE).count())
+}
+
 /// The splits of the tokens below `joinable`, where any two parts join whose bytes together are one of them: lowest rank
 /// first. By rank of the token made; a token that BPE cannot make has none.
 #[must_use]
@@ -262,7 +268,8 @@ impl MergeTables {
                 _ => Parts::new(left, right, rank, 0),
             }
         });
-        let greedy = bytes.iter().all(|&byte| byte < greedy::SINGLE_BYTES)
+        let singles = count_singles(&bytes);
+        let greedy = bytes.iter().all(|&byte| byte < singles || byte == NONE)
             && splits.iter().all(|&(left, right, token)| left < token && right < token);
         Ok(MergeTables {
             parts: parts.map(|record| record.0).collect::<Vec<_>>().into(),
@@ -271,6 +278,7 @@ impl MergeTables {
             byte_pairs: BytePairs::build(vocab, made),
             trie,
             bytes,
+            singles,
             greedy,
         })
     }
