@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
 from kizami.chat import _k3_parts as k3
+from kizami.chat._k3_calls import read_arguments
 from kizami.chat._k3_faults import start_of
+from kizami.errors import ChatValueError
 
 __all__ = ["Event", "Fault", "ParsedReply"]
 
@@ -163,12 +165,21 @@ class Draft:
 
     def end_call(self) -> None:
         call, number = self._call, self._started - 1
-        if not call.raw:
+        if call.raw:
+            self._check_raw("".join(call.parts))
+        else:
             self._arguments("}" if call.keys else "{}")
         function = {"name": call.name, "arguments": "".join(call.parts)}
         identity = self._call_id(number, call.name)
         self._calls.append({"id": identity, "type": "function", "function": function})
         self._single(Event("call_end", "", number))
+
+    def _check_raw(self, text: str) -> None:
+        """Text that is no JSON is what such a block is for; what `render` refuses is a fault."""
+        try:
+            read_arguments(0, {"arguments": text})
+        except ChatValueError:
+            self.fault(f"the tool call {self._started} has arguments that are no JSON object")
 
     @property
     def call_number(self) -> int:
