@@ -1,6 +1,6 @@
 """Laws of reading replies of Kimi K3.
 
-`KIZAMI_MAX_EXAMPLES` sets the budget of hypothesis, `KIZAMI_CONVERSATIONS` how many seeded messages
+`KIZAMI_MAX_EXAMPLES` sets the budget of hypothesis, `KIZAMI_REPLIES` how many seeded messages
 are read, `KIZAMI_SEED` where they start; message i of a seed is always the same.
 """
 
@@ -31,7 +31,7 @@ from tests.replies import (
 )
 from tests.shared import shared_path
 
-MESSAGES = int(os.environ.get("KIZAMI_CONVERSATIONS", "1000"))
+MESSAGES = int(os.environ.get("KIZAMI_REPLIES", "1000"))
 SEED = int(os.environ.get("KIZAMI_SEED", "1"))
 ATTACKED: dict[str, Any] = {
     "role": "assistant",

@@ -235,8 +235,10 @@ class Tags:
             if attributes.get("index") != str(draft.call_number):
                 draft.fault(f"the tool call {draft.call_number} has another index")
         elif name == "argument":
-            if "key" not in attributes or draft.has_raw:
-                return "has no key" if "key" not in attributes else "comes after a block of JSON"
+            if "key" not in attributes:
+                return "has no key"
+            if draft.has_raw:
+                return "comes after a block of JSON"
             draft.start_argument(attributes["key"], attributes.get("type", ""))
         elif name == "json":
             if draft.has_arguments or draft.has_raw:
