@@ -112,6 +112,82 @@ def test_the_end_inside_a_channel_is_a_fault(read: Any) -> None:
     assert problems(reply) == "'response' is not closed"
 
 
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("<|close|>message<|sep|>", "'response' is not closed"),
+        ("<|close|>response<|sep|><|open|>x<|sep|><|close|>message<|sep|>", "'x' is not closed"),
+        ("<|close|>response<|sep|><|open|>x<|sep|><|end_of_msg|>", "'x' is not closed"),
+        ("<|close|>response<|sep|><|open|>tools<|sep|><|end_of_msg|>", "'tools' is not closed"),
+    ],
+)
+def test_an_end_that_leaves_a_tag_open_is_not_complete(read: Any, rest: str, problem: str) -> None:
+    reply = read("so" + rest, thinking=False)
+    assert reply.message["content"] == "so"
+    assert not reply.complete
+    assert problems(reply).endswith(problem)
+    assert read("so" + rest + "<|end_of_msg|>", thinking=False) == reply
+
+
+@pytest.mark.parametrize("thinking", [True, False])
+def test_the_stub_of_a_prompt_without_thinking_may_come_along(read: Any, thinking: bool) -> None:
+    text = "<|open|>response<|sep|>so<|close|>response<|sep|>" + END + "\n"  # blanks are nothing
+    expected = {"role": "assistant", "content": "so"}
+    assert read(text, thinking=thinking) == (expected, True, (), ())
+
+
+def test_each_text_in_a_wrong_place_is_one_fault(read: Any) -> None:
+    text = "a<|close|>response<|sep|>b[x<|open|>tools<|sep|> c <|close|>tools<|sep|>\n" + END
+    reply = read(text, thinking=False)
+    assert [fault.problem for fault in reply.faults] == [
+        "a text stands directly in 'message'; it is left out",
+        "a text stands directly in 'tools'; it is left out",
+    ]
+
+
+def test_a_second_message_is_left_out(read: Any) -> None:
+    second = '<|open|>message role="assistant"<|sep|>x<|open|>y<|sep|><|close|>y<|sep|>'
+    text = f"a{second}<|close|>message<|sep|>b<|close|>response<|sep|>"
+    reply = read(text + END, thinking=False)
+    assert reply.message["content"] == "ab"
+    assert problems(reply) == "the tag 'message' has no place here; it is left out"
+    assert reply.complete
+
+
+def test_a_foreign_tag_is_left_out_with_all_inside_it(read: Any) -> None:
+    inside = "1<|open|>x<|sep|>2<|open|>y<|sep|>3<|close|>x<|sep|>4<|close|>z<|sep|>5"
+    text = f"a<|open|>x<|sep|>{inside}<|close|>x<|sep|>b<|close|>response<|sep|>"
+    reply = read(text + END, thinking=False)
+    assert reply.message["content"] == "ab"
+    assert problems(reply) == "the tag 'x' has no place here; it is left out"
+
+
+def test_a_tag_that_was_lost_does_not_hide_the_start(read: Any) -> None:
+    reply = read("<|open|><|open|>think<|sep|>why" + THINK_TO_RESPONSE, thinking=False)
+    assert reply.message["reasoning_content"] == "why"
+    assert problems(reply).startswith("the tag before this marker lacks its `<|sep|>`")
+
+
+def test_a_control_id_inside_a_tag_is_left_out(tokenizer: Tokenizer) -> None:
+    text = '<|open|>[BOS]mess[PAD]age role="assistant"<|sep|><|open|>response<|sep|>a'
+    ids = tokenizer.encode(text, allow_special=True)
+    reply = parse(ids, tokenizer=tokenizer)
+    assert reply.message["content"] == "a"
+    assert problems(reply).startswith(
+        "the control token [BOS] is left out; the control token [PAD]"
+    )
+
+
+def test_a_tag_without_a_name_is_foreign_or_nothing(read: Any) -> None:
+    reply = read("a<|close|><|sep|>b<|open|> <|sep|>c<|close|><|sep|>d", thinking=False)
+    assert reply.message["content"] == "abd"
+    assert [fault.problem for fault in reply.faults] == [
+        "'' is closed and was not open; it is left out",
+        "the tag '' has no place here; it is left out",
+        "the reply stops inside 'response'",
+    ]
+
+
 def test_eos_and_padding_after_the_end(tokenizer: Tokenizer) -> None:
     eos, pad = tokenizer.control_tokens["[EOS]"], tokenizer.control_tokens["[PAD]"]
     ids = tokenizer.encode("so<|close|>response<|sep|>", allow_special=True).tolist()

@@ -10,7 +10,7 @@ A reply as the model writes it lacks the start: the prompt ended inside `think` 
 Rules for what is not so, each with a fault in the draft:
 1. An open tag belongs to the innermost open tag that may hold it; what is open inside that one is
    closed first.
-2. A close tag closes the innermost tag of its name and all inside it; if there is none, nothing.
+2. A close tag closes the open tag of its name and all inside it; if there is none, nothing.
 3. An open tag that nothing open may hold, or that lacks what it must say, is *foreign*: it is left
    out, with all inside it, up to its own close tag or until rule 1 or 2 closes it.
 4. A tool call that is not closed by its own close tag is not whole, and is left out.
@@ -87,7 +87,6 @@ class Tags:
         if self._header is not None:
             self._header = None
             self.draft.fault("the tag before this marker lacks its `<|sep|>`; it is left out")
-            self._begin()
         if kind == "open":
             self._header, self._header_closes = [], False
             return
@@ -254,7 +253,7 @@ class Tags:
             times = self._foreign[1] - 1
             self._foreign = (name, times) if times else None
         elif name and name in self._stack:
-            depth = len(self._stack) - self._stack[::-1].index(name)
+            depth = self._stack.index(name) + 1
             whole = depth == len(self._stack) and not self._foreign
             self._close_down_to(depth)
             self._pop()
