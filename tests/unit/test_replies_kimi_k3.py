@@ -481,6 +481,13 @@ def test_a_wrong_piece_changes_nothing(tokenizer: Tokenizer, wrong: Any, kind: t
     assert parser.finish().message["content"] == "ab"
 
 
+def test_a_wrong_piece_does_not_say_of_what_sort_the_reply_is(tokenizer: Tokenizer) -> None:
+    parser = Parser(tokenizer=tokenizer, thinking=False)
+    with pytest.raises(InvalidIdError):
+        parser.push([-1])
+    assert parser.push("a") == [Event("content", "a")]
+
+
 def test_pieces_are_of_one_sort(tokenizer: Tokenizer) -> None:
     parser = Parser(tokenizer=tokenizer)
     parser.push("a")

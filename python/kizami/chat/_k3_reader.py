@@ -134,7 +134,9 @@ def parse(
     Args:
         reply: Ids, or `str`. Prefer ids: in a `str`, a marker's name is structure even if the model
             only quoted it. (Decode without `skip_special` if it has to be a `str`.)
-        tokenizer, thinking, call_id: As for `Parser`.
+        tokenizer: As for `Parser`: the tokenizer of the ids.
+        thinking: As for `Parser`: where a reply begins that does not begin with an open tag.
+        call_id: As for `Parser`: makes the `id`s of tool calls.
 
     Raises:
         InvalidIdError, InputTypeError, UnknownFormatError: As `Parser.push`; never because of what
