@@ -173,9 +173,18 @@ def test_a_control_id_inside_a_tag_is_left_out(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode(text, allow_special=True)
     reply = parse(ids, tokenizer=tokenizer)
     assert reply.message["content"] == "a"
-    assert problems(reply).startswith(
-        "the control token [BOS] is left out; the control token [PAD]"
-    )
+    assert [fault.problem for fault in reply.faults] == [
+        "the control token [BOS] is left out",
+        "the control token [PAD] is left out",
+        "the reply stops inside 'response'",
+    ]
+
+
+def test_a_reply_read_with_the_wrong_thinking_has_faults(read: Any) -> None:
+    reply = read("so<|close|>response<|sep|>" + END)
+    assert reply.message == {"role": "assistant", "content": None, "reasoning_content": "so"}
+    assert not reply.complete
+    assert problems(reply).startswith("'response' is closed and was not open")
 
 
 def test_a_tag_without_a_name_is_foreign_or_nothing(read: Any) -> None:
