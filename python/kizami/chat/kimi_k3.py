@@ -1,9 +1,10 @@
-"""Kimi K3 chat messages -> typed segments.
+"""Kimi K3 chat messages -> typed segments, and the model's reply -> a message.
 
-A pure function of its arguments: it decides which text is control and which is content, and never
-encodes. Content is passed through character for character in segments with `allow_special=False`,
-so nobody who writes a message, a name, a tool result or a schema can forge a control token; the
-only control text from outside is `image_prompts`, which the caller's own code makes.
+`render` is a pure function of its arguments: it decides which text is control and which is content,
+and never encodes. Content is passed through character for character in segments with
+`allow_special=False`, so nobody who writes a message, a name, a tool result or a schema can forge a
+control token; the only control text from outside is `image_prompts`, which the caller's own code
+makes. `parse` and `Parser` are the other direction.
 
 Exact: the segments equal those of the renderer that Moonshot publishes with `moonshotai/Kimi-K3`
 (revision c5d1dd4c), and where that raises, this raises a `kizami.errors.Chat*Error` of the same
@@ -14,7 +15,8 @@ Order of work, because it decides which of two errors is reported: arguments of 
 tool lists of all messages, `tools`, `response_schema`, `thinking_effort`, then the messages as
 they are written, the response format, the count of `image_prompts`.
 
-Read next: `_k3_writer` for the messages, `_k3_parts` for the fixed segments and the notation.
+Read next: `_k3_writer` for the messages, `_k3_parts` for the fixed segments and the notation,
+`_k3_reader` for replies.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ from typing import Any
 from kizami.chat import _k3_parts as k3
 from kizami.chat._k3_calls import read_ahead, sorted_copy
 from kizami.chat._k3_faults import show, start_of, too_deep
+from kizami.chat._k3_reader import Parser, parse
+from kizami.chat._k3_reply import Event, Fault, ParsedReply
 from kizami.chat._k3_writer import Writer
 from kizami.errors import ChatTypeError, ChatValueError
 from kizami.segments import Segment
 
-__all__ = ["STUB_LENGTH", "render"]
+__all__ = ["STUB_LENGTH", "Event", "Fault", "ParsedReply", "Parser", "parse", "render"]
 
 STUB_LENGTH = len(k3.THINK_OPEN)
 """Segments, and ids, at the end of a generation prompt that open the reply's first channel.
