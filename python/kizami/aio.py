@@ -108,8 +108,9 @@ def _is_small(value: Any) -> bool:
             stack += item.values()
         elif isinstance(item, (list, tuple)):
             stack += item
+        text = getattr(item, "text", item)  # a segment may be any object with a text
         # Anything counts for something: a thousand empty messages are not small, either.
-        left -= len(item) if isinstance(item, str) else 16
+        left -= len(text) if isinstance(text, str) else 16
         if left < 0:
             return False
     return True
