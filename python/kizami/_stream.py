@@ -80,11 +80,13 @@ def stop_strings(stop: str | Iterable[str] | None) -> list[str]:
     for position, string in enumerate(strings):
         if not isinstance(string, str):
             kind = type(string).__name__
-            raise InputTypeError(f"stop string {position} must be str, not {kind}", position=position)
+            raise InputTypeError(
+                f"stop string {position} must be str, not {kind}", position=position
+            )
         if not string:
             raise InvalidValueError(f"stop string {position} is empty; leave it out")
         if any("\ud800" <= char <= "\udfff" for char in string):
             raise InvalidValueError(
-                f"stop string {position} has a lone surrogate, which no text of a model has: {string!r}"
+                f"stop string {position} has a lone surrogate, which is never decoded: {string!r}"
             )
     return strings

@@ -75,9 +75,7 @@ async def encode_chat(
     return await _run(small, lambda: tokenizer.encode_chat(messages, **options))
 
 
-async def decode(
-    tokenizer: Tokenizer, ids: Iterable[SupportsIndex] | Ids, **options: Any
-) -> str:
+async def decode(tokenizer: Tokenizer, ids: Iterable[SupportsIndex] | Ids, **options: Any) -> str:
     """`tokenizer.decode(ids, **options)`."""
     small = hasattr(ids, "__len__") and len(ids) <= SMALL_IDS
     return await _run(small, lambda: tokenizer.decode(ids, **options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from itertools import pairwise
 from typing import Any
 
 import kizami
@@ -50,7 +51,7 @@ def cut_at_stop(text: str, stop: list[str]) -> tuple[str, str | None]:
 def chunked(data: Any, ids: list[int]) -> list[list[int]]:
     places = data.draw(st.lists(st.integers(0, len(ids)), max_size=8).map(sorted))
     borders = [0, *places, len(ids)]
-    return [ids[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    return [ids[a:b] for a, b in pairwise(borders)]
 
 
 @given(ids=ids_lists, skip=st.booleans(), data=st.data())
@@ -158,9 +159,7 @@ def places(text: str) -> tuple[list[tuple[int, int]], int]:
         while index < len(stretch):
             pair = stretch[index : index + 2]
             is_pair = (
-                len(pair) == 2
-                and "\ud800" <= pair[0] < "\udc00"
-                and "\udc00" <= pair[1] < "\ue000"
+                len(pair) == 2 and "\ud800" <= pair[0] < "\udc00" and "\udc00" <= pair[1] < "\ue000"
             )
             points = 2 if is_pair else 1
             lone = not is_pair and "\ud800" <= pair[0] < "\ue000"

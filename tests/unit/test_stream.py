@@ -271,7 +271,7 @@ def test_forms_of_stop_strings(tokenizer: Tokenizer, stop: Any) -> None:
         (["world!"], ["Hello", ",", " "], "world", None),
         # The first to begin wins, though another ends before it does.
         (["ello, w", "l"], ["H", "", ""], "", "ello, w"),
-        # The longest of those that begin at one place; known when the text goes another way, or ends.
+        # The longest of those that begin at one place; known when the text goes another way.
         (["ello", "ello, you"], ["H", "", ""], "", "ello"),
         (["world", "world!"], ["Hello", ",", " "], "", "world"),
         (["el", "ello"], ["H", "", ""], "", "ello"),

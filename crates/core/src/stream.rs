@@ -200,8 +200,7 @@ mod tests {
         let mut checked = 0;
         for len in 1..=4u32 {
             for number in 0..26usize.pow(len) {
-                let ids: Vec<u32> =
-                    (0..len).map(|place| BYTES[number / 26usize.pow(place) % 26].into()).collect();
+                let ids: Vec<u32> = (0..len).map(|place| BYTES[number / 26usize.pow(place) % 26].into()).collect();
                 let bytes = tokenizer.decode(&ids, false).unwrap();
                 let want = String::from_utf8_lossy(&bytes);
                 for cut in 0..ids.len() {
