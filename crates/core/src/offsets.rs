@@ -65,25 +65,39 @@ impl Tokenizer {
     /// assert_eq!((offsets.starts, offsets.ends), (vec![0, 2, 2], vec![2, 3, 3]));
     /// # Ok::<(), kizami_core::Error>(())
     /// ```
-    pub fn encode_with_offsets(
-        &self,
-        segments: &[Segment<'_>],
+    pub fn encode_with_offsets<'a>(
+        &'a self,
+        segments: &'a [Segment<'a>],
         options: Options,
         unit: OffsetUnit,
-    ) -> Result<(Encoded<'_>, Offsets), Error> {
+    ) -> Result<(Encoded<'a>, Offsets), Error> {
         let mut segment_ends = Vec::new();
         let encoded = self.prepare(segments, options)?.encode(Some(&mut segment_ends))?;
-        let mut lens = encoded.parts().flatten().map(|&id| self.token_bytes(id).map_or(0, <[u8]>::len));
         let mut offsets = Offsets { segment_ends, ..Offsets::default() };
         reserve(&mut offsets.starts, encoded.len())?;
         reserve(&mut offsets.ends, encoded.len())?;
+        // An id of our own making has bytes.
+        let lens = encoded.parts().flatten().map(|&id| self.token_bytes(id).map_or(0, <[u8]>::len));
+        offsets.fill(segments, options, unit, lens)?;
+        Ok((encoded, offsets))
+    }
+}
+
+impl Offsets {
+    /// Fills in the ranges of tokens of these lengths.
+    fn fill(
+        &mut self,
+        segments: &[Segment<'_>],
+        options: Options,
+        unit: OffsetUnit,
+        mut lens: impl Iterator<Item = usize>,
+    ) -> Result<(), Error> {
         let mut first = 0;
-        for (index, segment) in segments.iter().enumerate() {
-            let last = offsets.segment_ends[index];
+        for (index, (segment, &last)) in segments.iter().zip(&self.segment_ends).enumerate() {
             let lens = lens.by_ref().take(last - first);
             let mut put = |start, end| {
-                offsets.starts.push(start);
-                offsets.ends.push(end);
+                self.starts.push(start);
+                self.ends.push(end);
             };
             let tiled = match segment.text.as_utf8() {
                 Some(text) if unit == OffsetUnit::Bytes || text.is_ascii() => tile_bytes(text.len(), lens, &mut put),
@@ -94,7 +108,7 @@ impl Tokenizer {
             }
             first = last;
         }
-        Ok((encoded, offsets))
+        Ok(())
     }
 }
 
@@ -224,6 +238,22 @@ mod tests {
             for unit in [OffsetUnit::Bytes, OffsetUnit::CodePoints] {
                 assert_eq!(ranges(text, &lens[..6], unit), None);
                 assert_eq!(ranges(text, &[2, 1, 1, 1, 2, 3, 5], unit), None);
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_that_do_not_spell_a_segment_are_refused() {
+        let segment = |text| Segment { text: Text::Utf8(text), allow_special: false };
+        let segments = [segment("ab"), segment("é")];
+        for (lens, want) in [
+            (&[1, 1, 2][..], Ok(())),
+            (&[2, 1, 2], Err(Error::NoOffsets { segment: 0 })),
+            (&[1, 1, 1], Err(Error::NoOffsets { segment: 1 })),
+        ] {
+            for unit in [OffsetUnit::Bytes, OffsetUnit::CodePoints] {
+                let mut offsets = Offsets { segment_ends: vec![2, 3], ..Offsets::default() };
+                assert_eq!(offsets.fill(&segments, Options::default(), unit, lens.iter().copied()), want);
             }
         }
     }
