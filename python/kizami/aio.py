@@ -19,7 +19,7 @@ unseen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
@@ -77,7 +77,7 @@ async def encode_chat(
 
 async def decode(tokenizer: Tokenizer, ids: Iterable[SupportsIndex] | Ids, **options: Any) -> str:
     """`tokenizer.decode(ids, **options)`."""
-    small = hasattr(ids, "__len__") and len(ids) <= SMALL_IDS
+    small = isinstance(ids, Sized) and len(ids) <= SMALL_IDS
     return await _run(small, lambda: tokenizer.decode(ids, **options))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import kizami
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,11 @@ from kizami.reference import cuts
 
 from tests.texts import RUN, SLICE, long_texts, segment_lists, texts
 
+Ints = npt.NDArray[np.int64]
+
 FEWER = settings(max_examples=max(settings().max_examples // 4, 5))
-K3 = kizami.load("kimi-k3")
+K3 = kizami.load("kimi-k3")  # its ids have no gaps
+LENGTHS = np.array([len(token) for _, token in K3.tokens()])
 SINGLE = {token[0]: id_ for id_, token in K3.tokens() if len(token) == 1}
 
 # Bytes that begin, go on with, or spoil a character; ids of all kinds.
@@ -150,39 +154,32 @@ def test_a_bad_id_leaves_the_stream_as_it_was(ids: list[int], stop: list[str], b
 # Offsets
 
 
-def places(text: str) -> tuple[list[tuple[int, int]], int]:
-    """For each byte of the text's UTF-8, the code points of its character; the slow way."""
-    out: list[tuple[int, int]] = []
-    at = 0
-    for stretch in cuts(text):
-        index = 0
-        while index < len(stretch):
-            pair = stretch[index : index + 2]
-            is_pair = (
-                len(pair) == 2 and "\ud800" <= pair[0] < "\udc00" and "\udc00" <= pair[1] < "\ue000"
-            )
-            points = 2 if is_pair else 1
-            lone = not is_pair and "\ud800" <= pair[0] < "\ue000"
-            width = 4 if is_pair else 3 if lone else len(pair[0].encode())
-            out += [(at, at + points)] * width
-            at += points
-            index += points
-    return out, at
+def places(text: str) -> tuple[Ints, Ints]:
+    """For each byte of the text's UTF-8, where its character begins and ends, in code points."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    is_cut = np.zeros(len(points) + 1, np.bool_)
+    if len(text) > RUN:
+        is_cut[np.cumsum([len(stretch) for stretch in cuts(text)])] = True
+    high, low = points >> 10 == 0xD800 >> 10, points >> 10 == 0xDC00 >> 10
+    begins_pair = high & np.append(low[1:], False) & ~is_cut[1:]
+    ends_pair = np.insert(begins_pair[:-1], 0, False) if len(points) else begins_pair
+    widths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+    widths[begins_pair] = 4
+    widths[ends_pair] = 0
+    starts = np.arange(len(points))
+    return np.repeat(starts, widths), np.repeat(starts + 1 + begins_pair, widths)
 
 
 def check_offsets(tokenizer: Tokenizer, text: str, trusted: bool) -> None:
     ids, starts, ends = tokenizer.encode_with_offsets(text, allow_special=trusted)
     assert np.array_equal(ids, tokenizer.encode(text, allow_special=trusted))
-    lengths = [len(tokenizer.token_bytes(id_)) for id_ in ids.tolist()]
-    byte_ends = np.cumsum(lengths, dtype=np.int64)
-    byte_starts = byte_ends - lengths
-    table, points = places(text)
+    byte_ends = np.cumsum(LENGTHS[ids])
+    byte_starts = byte_ends - LENGTHS[ids]
+    begin, end = places(text)
 
-    assert points == len(text)
-    assert (int(byte_ends[-1]) if len(ids) else 0) == len(table)
-    firsts = [table[byte][0] for byte in byte_starts.tolist()]
-    lasts = [table[byte - 1][1] for byte in byte_ends.tolist()]
-    assert (starts.tolist(), ends.tolist()) == (firsts, lasts)
+    assert byte_ends[-1:].tolist() == [len(begin)] * bool(text)
+    assert np.array_equal(starts, begin[byte_starts])
+    assert np.array_equal(ends, end[byte_ends - 1])
     again, starts, ends = tokenizer.encode_with_offsets(text, allow_special=trusted, unit="byte")
     assert np.array_equal(again, ids)
     assert np.array_equal(starts, byte_starts)

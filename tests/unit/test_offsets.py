@@ -55,18 +55,24 @@ def test_tokens_that_share_a_character_all_cover_it(tokenizer: Tokenizer) -> Non
     assert (starts.tolist(), ends.tolist()) == ([0, 1, 2, 2], [1, 3, 3, 3])
 
 
-def test_surrogates(tokenizer: Tokenizer) -> None:
-    # Lone: one code point, three bytes. A pair: one character of two code points, four bytes.
-    for text, byte_ends, point_ends in [
-        ("\ud83da", {3, 4}, {1, 2}),
-        ("\ude00\ud83d", {3, 6}, {1, 2}),
-        ("\ud83d\ude00b", {4, 5}, {2, 3}),
-    ]:
-        ids, starts, ends = tokenizer.encode_with_offsets(text)
-        assert np.array_equal(ids, tokenizer.encode(text))
-        assert set(ends.tolist()) == point_ends
-        assert starts[0] == 0
-        assert byte_ends <= set(tokenizer.encode_with_offsets(text, unit="byte")[2].tolist())
+@pytest.mark.parametrize(
+    ("text", "points", "data"),
+    [
+        # Lone: one code point, three bytes. A pair: one character of two code points, four bytes.
+        ("\ud83d<|sep|>\ude00<|sep|>", [1, 8, 9, 16], [3, 10, 13, 20]),
+        ("\ude00\ud83d<|sep|>", [2, 9], [6, 13]),
+        ("\ud83d\ude00<|sep|>", [2, 9], [4, 11]),
+        ("\ud83d<|sep|>\ud83d\ude00", [1, 8, 10], [3, 10, 14]),
+    ],
+)
+def test_surrogates(tokenizer: Tokenizer, text: str, points: list[int], data: list[int]) -> None:
+    # What is between two control tokens ends where its last token does.
+    _, _, ends = tokenizer.encode_with_offsets(text, allow_special=True)
+    assert set(points) <= set(ends.tolist())
+    assert ends[-1] == len(text)
+    _, starts, ends = tokenizer.encode_with_offsets(text, allow_special=True, unit="byte")
+    assert set(data) <= set(ends.tolist())
+    assert starts.tolist() == [0, *ends.tolist()[:-1]]
 
 
 def test_segments_have_offsets_of_their_own(tokenizer: Tokenizer) -> None:
@@ -78,23 +84,18 @@ def test_segments_have_offsets_of_their_own(tokenizer: Tokenizer) -> None:
         Segment("中文🎉 <|sep|>", True),
         Segment("", False),
     ]
-    for unit in ("char", "byte"):
-        ids, starts, ends, index = tokenizer.encode_segments_with_offsets(
-            segments,
-            unit=unit,  # type: ignore[arg-type]
-        )
+    units: list[Any] = ["char", "byte"]
+    for unit in units:
+        ids, starts, ends, index = tokenizer.encode_segments_with_offsets(segments, unit=unit)
         assert np.array_equal(ids, tokenizer.encode_segments(segments))
         assert index.dtype == np.int64
         assert index.flags.owndata
         for number, (text, trusted) in enumerate(segments):
-            alone = tokenizer.encode_with_offsets(
-                text,
-                allow_special=trusted,
-                unit=unit,  # type: ignore[arg-type]
-            )
+            alone = tokenizer.encode_with_offsets(text, allow_special=trusted, unit=unit)
             mine = index == number
-            for array, want in zip((ids, starts, ends), alone, strict=True):
-                assert array[mine].tolist() == want.tolist()
+            assert ids[mine].tolist() == alone[0].tolist()
+            assert starts[mine].tolist() == alone[1].tolist()
+            assert ends[mine].tolist() == alone[2].tolist()
     nothing = tokenizer.encode_segments_with_offsets([])
     assert [array.tolist() for array in nothing] == [[]] * 4
 
