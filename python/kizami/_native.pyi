@@ -3,7 +3,7 @@ from typing import Any, Final, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "CLASS_NAMES",
@@ -30,6 +30,7 @@ def forget_threads() -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 
+@disjoint_base
 class DecodeStream:
     def __new__(cls, like: DecodeStream) -> Self: ...
     def push(

@@ -438,11 +438,11 @@ class Tokenizer:
 
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
-        >>> stream = tokenizer.stream(stop="\n\n")
-        >>> [stream.push(id) for id in tokenizer.encode("naïve 🎉\n\nmore")]
-        ['na', 'ïve', ' ', '', '🎉', '', '']
+        >>> stream = tokenizer.stream(stop="###")
+        >>> [stream.push(id) for id in tokenizer.encode("naïve 🎉 ###more")]
+        ['na', 'ï', 've', ' ', '', '🎉', ' ', '']
         >>> stream.stopped
-        '\n\n'
+        '###'
         """
         skip = _flag(skip_special, "skip_special")
         return DecodeStream(self._native.stream(skip, stop_strings(stop)))

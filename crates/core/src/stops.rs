@@ -261,7 +261,9 @@ mod tests {
         for _ in 0..longest {
             let to = all.len();
             for index in from..to {
-                all.extend(alphabet.iter().map(|c| format!("{}{c}", all[index])));
+                for c in alphabet {
+                    all.push(format!("{}{c}", all[index]));
+                }
             }
             from = to;
         }
