@@ -6,6 +6,7 @@ Start with `load("kimi-k3")`, which gives a `Tokenizer`; `Segment` states which 
 from kizami import errors as errors
 from kizami._batch import Batch as Batch
 from kizami._load import load as load
+from kizami._stream import DecodeStream as DecodeStream
 from kizami._threads import get_num_threads as get_num_threads
 from kizami._threads import set_num_threads as set_num_threads
 from kizami._tokenizer import Tokenizer as Tokenizer
@@ -14,6 +15,7 @@ from kizami.segments import Segment as Segment
 
 __all__ = [
     "Batch",
+    "DecodeStream",
     "Segment",
     "Tokenizer",
     "__version__",

@@ -52,6 +52,28 @@ def native_ids(ids: Any, vocab_size: int) -> NativeIds:
     return converted
 
 
+def pushed_ids(ids: Any, vocab_size: int) -> NativeIds:
+    """What a stream is given, one id or several, as `native_ids`; all ids are ints in range.
+
+    >>> pushed_ids(np.int16(3), 4), pushed_ids((1, 2), 4)
+    (array([3], dtype=uint32), [1, 2])
+
+    Raises:
+        InputTypeError, InvalidIdError: As `native_ids`.
+    """
+    if hasattr(ids, "__array__"):
+        ids = np.atleast_1d(np.asarray(ids))
+    elif hasattr(ids, "__index__"):
+        ids = [ids]
+    converted = native_ids(ids, vocab_size)
+    if isinstance(converted, list):
+        fault = explain(converted, vocab_size)
+        if fault is not None:
+            raise fault
+        converted = [operator.index(id_) for id_ in converted]
+    return converted
+
+
 def invalid_id(id_: int, position: int, vocab_size: int) -> InvalidIdError:
     """The error for an id outside the vocabulary, worded as the native decoder words it."""
     return InvalidIdError(

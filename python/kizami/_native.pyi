@@ -1,9 +1,10 @@
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any, Final, final
+from typing import Any, Final, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "CLASS_NAMES",
@@ -11,6 +12,7 @@ __all__ = [
     "KIMI_PATTERN",
     "KIMI_RANK_FILE_SHA256",
     "UNICODE_VERSION",
+    "DecodeStream",
     "Tokenizer",
     "bundled_names",
     "char_classes",
@@ -30,6 +32,16 @@ def char_classes() -> bytes: ...
 def forget_threads() -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
+
+@disjoint_base
+class DecodeStream:
+    def __new__(cls, like: DecodeStream) -> Self: ...
+    def push(
+        self, ids: SupportsIndex | Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]], /
+    ) -> str: ...
+    def finish(self) -> str: ...
+    @property
+    def stopped(self) -> str | None: ...
 
 @final
 class Tokenizer:
@@ -90,5 +102,17 @@ class Tokenizer:
     def decode(
         self, ids: npt.NDArray[np.uint32] | list[int], skip_special: bool, errors: str
     ) -> str: ...
+    def encode_with_offsets(
+        self, text: str, allow_special: bool, in_bytes: bool
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def encode_segments_with_offsets(
+        self, segments: Iterable[Any], in_bytes: bool
+    ) -> tuple[
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.int64],
+        npt.NDArray[np.int64],
+        npt.NDArray[np.int64],
+    ]: ...
+    def stream(self, skip_special: bool, stop: list[str]) -> DecodeStream: ...
     def token_bytes(self, id: int) -> bytes | None: ...
     def token_id(self, token: bytes) -> int | None: ...

@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,12 @@ from kizami._batch import Batch
 from kizami._export import tiktoken_file, tokenizer_json
 from kizami._write import write_file
 from kizami._ids import explain, invalid_id, native_ids
+from kizami._stream import DecodeStream, stop_strings
 from kizami.errors import (
     ChatWarning,
     InputTypeError,
     InvalidIdError,
+    InvalidValueError,
     UnknownFormatError,
     VocabularyError,
 )
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Tokenizer"]
 
 Ids = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.int64]
 
 
 class Tokenizer:
@@ -288,6 +291,69 @@ class Tokenizer:
         """
         return Batch(*self._native.encode_batch(texts, _flag(allow_special, "allow_special")))
 
+    def encode_with_offsets(
+        self, text: str, *, allow_special: bool = False, unit: Literal["char", "byte"] = "char"
+    ) -> tuple[Ids, Offsets, Offsets]:
+        """The ids of one text, and the range of the text that each came from.
+
+        Tokens are made of bytes, so some hold a part of a character. Counted in "char", each of
+        them covers the whole character, and they overlap; counted in "byte", ranges never do.
+
+        Args:
+            text, allow_special: As in `encode`.
+            unit: "char" counts code points of `text`, so that `text[start:end]` is what a token
+                covers; "byte" counts bytes of its UTF-8. A lone surrogate is one code point, and
+                three bytes, those of U+FFFD.
+
+        Returns:
+            ids, equal to `encode(text, allow_special=allow_special)`; starts and ends, int64, of
+            the same length.
+
+        Raises:
+            InputTypeError: `text` is not `str`.
+            InvalidValueError: `unit` is neither.
+            UnknownFormatError: This tokenizer changes text before it encodes it.
+
+        Cost: as `encode`, and one pass over the characters of a text that is not ASCII.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> text = "Hi 🎉!"
+        >>> ids, starts, ends = tokenizer.encode_with_offsets(text)
+        >>> [text[start:end] for start, end in zip(starts, ends)]
+        ['Hi', ' 🎉', '🎉', '🎉', '!']
+        >>> tokenizer.encode_with_offsets(text, unit="byte")[2].tolist()
+        [2, 5, 6, 7, 8]
+        """
+        trusted = _flag(allow_special, "allow_special")
+        return self._native.encode_with_offsets(text, trusted, _in_bytes(unit))
+
+    def encode_segments_with_offsets(
+        self,
+        segments: Iterable[Segment | tuple[str, bool]],
+        *,
+        unit: Literal["char", "byte"] = "char",
+    ) -> tuple[Ids, Offsets, Offsets, Offsets]:
+        """The ids of a prompt, the range that each came from, and the segment it came from.
+
+        Returns:
+            ids, as `encode_segments`; starts and ends within the segment, as
+            `encode_with_offsets`; the index of the segment. All of one length, the last three
+            int64.
+
+        Raises:
+            InputTypeError, InvalidValueError, UnknownFormatError: As `encode_segments` and
+                `encode_with_offsets`; `.segment` is the index.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> segments = [("<|open|>", True), ("two words", False)]
+        >>> ids, starts, ends, index = tokenizer.encode_segments_with_offsets(segments)
+        >>> [segments[i][0][start:end] for i, start, end in zip(index, starts, ends)]
+        ['<|open|>', 'two', ' words']
+        """
+        return self._native.encode_segments_with_offsets(segments, _in_bytes(unit))
+
     def count(self, text: str, *, allow_special: bool = False) -> int:
         """`len(encode(text))`, without building the ids. Arguments and errors as in `encode`.
 
@@ -529,6 +595,34 @@ class Tokenizer:
                 raise error.at_row(row) from None
         return texts
 
+    def stream(
+        self, *, skip_special: bool = False, stop: str | Iterable[str] | None = ()
+    ) -> DecodeStream:
+        """A `DecodeStream`: the text of ids that come one after the other.
+
+        It starts with the first id pushed to it, and knows nothing of a prompt.
+
+        Args:
+            skip_special: As in `decode`.
+            stop: Strings that end the text, one or several; None is none.
+
+        Raises:
+            InputTypeError: `stop` holds something else than `str`; `.position` is its index.
+            InvalidValueError: A stop string is empty, or has a lone surrogate.
+
+        Cost: that of reading the stop strings.
+
+        >>> import kizami
+        >>> tokenizer = kizami.load("kimi-k3")
+        >>> stream = tokenizer.stream(stop="###")
+        >>> [stream.push(id) for id in tokenizer.encode("naïve 🎉 ###more")]
+        ['na', 'ï', 've', ' ', '', '🎉', ' ', '']
+        >>> stream.stopped
+        '###'
+        """
+        skip = _flag(skip_special, "skip_special")
+        return DecodeStream(self._native.stream(skip, stop_strings(stop)))
+
     # The vocabulary
 
     def token_bytes(self, id: SupportsIndex) -> bytes:
@@ -616,3 +710,9 @@ def _flag(value: bool, name: str) -> bool:
     if isinstance(value, (np.bool_, int, np.integer)) and value in (0, 1):
         return bool(value)
     raise InputTypeError(f"{name} must be True or False, not {value!r}")
+
+
+def _in_bytes(unit: str) -> bool:
+    if unit not in ("char", "byte"):
+        raise InvalidValueError(f"unit must be 'char' or 'byte', not {unit!r}")
+    return unit == "byte"

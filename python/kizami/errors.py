@@ -98,10 +98,11 @@ class VocabularyError(KizamiError, ValueError):
 class UnknownFormatError(KizamiError, ValueError):
     """The source was found, and Kizami does not know how to read it exactly; it never guesses.
 
-    Attributes: `source`.
+    Attributes, where they apply: `source`; `segment` (index in the list of segments).
     """
 
     source: str
+    segment: int
 
 
 class SourceNotFoundError(KizamiError, FileNotFoundError):

@@ -15,6 +15,7 @@ from kizami import errors
 
 PUBLIC = [
     "Batch",
+    "DecodeStream",
     "Segment",
     "Tokenizer",
     "__version__",
@@ -25,10 +26,11 @@ PUBLIC = [
 ]
 TOKENIZER = {
     "control_tokens", "count", "count_chat", "count_segments", "decode", "decode_batch",
-    "decode_bytes", "encode", "encode_batch", "encode_chat", "encode_segments", "eos_ids", "name",
-    "render_chat", "token_bytes", "token_id", "tokens", "vocab_size",
+    "decode_bytes", "encode", "encode_batch", "encode_chat", "encode_segments",
+    "encode_segments_with_offsets", "encode_with_offsets", "eos_ids", "name", "render_chat",
+    "stream", "token_bytes", "token_id", "tokens", "vocab_size",
 }  # fmt: skip
-LATER = {"encode_with_offsets", "session", "stream"}
+LATER = {"session"}
 BATCH = {"ids", "offsets", "padded", "tolist"}
 
 
@@ -64,6 +66,10 @@ def test_names_of_a_batch() -> None:
     assert public(kizami.Batch) - inherited == BATCH
 
 
+def test_names_of_a_stream() -> None:
+    assert public(kizami.DecodeStream) == {"finish", "push", "stopped"}
+
+
 def test_options_have_the_documented_defaults() -> None:
     def options(function: object) -> dict[str, object]:
         parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
@@ -76,6 +82,9 @@ def test_options_have_the_documented_defaults() -> None:
     assert options(tokenizer.encode_batch) == {"allow_special": False}
     assert options(tokenizer.count) == {"allow_special": False}
     assert options(tokenizer.decode) == {"skip_special": False, "errors": "replace"}
+    assert options(tokenizer.stream) == {"skip_special": False, "stop": ()}
+    assert options(tokenizer.encode_with_offsets) == {"allow_special": False, "unit": "char"}
+    assert options(tokenizer.encode_segments_with_offsets) == {"unit": "char"}
     documented = {
         "tools": None,
         "add_generation_prompt": True,

@@ -43,6 +43,11 @@ pub enum Error {
         /// An upper bound of its length in UTF-8 bytes.
         bytes: usize,
     },
+    /// Tokens that do not spell the text they were made of, so that they have no place in it.
+    NoOffsets {
+        /// Index of the segment.
+        segment: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -57,6 +62,7 @@ impl fmt::Display for Error {
             Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
             Error::Unsupported(reason) => write!(f, "{reason}"),
             Error::Memory { bytes } => write!(f, "no memory for {bytes} bytes"),
+            Error::NoOffsets { segment } => write!(f, "the tokens of segment {segment} do not spell its text"),
             Error::TooLong { segment, bytes } => {
                 write!(
                     f,

@@ -19,6 +19,7 @@ mod names;
 #[cfg(feature = "formats")]
 pub mod normalize;
 pub mod num;
+mod offsets;
 pub mod parallel;
 mod piece;
 pub mod pretoken;
@@ -26,6 +27,8 @@ mod request;
 pub mod segment;
 pub mod simd;
 pub mod special;
+mod stops;
+mod stream;
 mod table;
 mod tables;
 mod text;
@@ -38,7 +41,9 @@ mod worker;
 
 pub use encode::Encoded;
 pub use error::Error;
+pub use offsets::{OffsetUnit, Offsets};
 pub use segment::Segment;
+pub use stream::DecodeStream;
 pub use tables::Tables;
 pub use text::Text;
 pub use tokenizer::{Options, Prepared, Tokenizer};

@@ -244,6 +244,15 @@ pub fn to_array<'py>(py: Python<'py>, encoded: &Encoded<'_>) -> PyResult<Bound<'
     Ok(array)
 }
 
+/// An array that owns a copy of `ints`.
+pub fn int_array<'py>(py: Python<'py>, ints: &[i64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    // By NumPy's own function, as above.
+    let array = py.import("numpy")?.call_method1("empty", (ints.len(), numpy::dtype::<i64>(py)))?;
+    let array = array.cast_into::<PyArray1<i64>>()?;
+    array.readwrite().as_slice_mut()?.copy_from_slice(ints);
+    Ok(array)
+}
+
 /// Ids for decoding: a contiguous uint32 array, or a list of ints.
 pub enum Ids<'py> {
     /// A NumPy array.

@@ -21,7 +21,7 @@ pub fn raise(py: Python<'_>, class: &str, message: &str, facts: &[(&str, i64)]) 
 
 /// The Python exception for an error of the core.
 pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
-    use kizami_core::Error::{Memory, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
+    use kizami_core::Error::{Memory, NoOffsets, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
     let text = error.to_string();
     let int = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     match *error {
@@ -31,6 +31,10 @@ pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
         }
         Vocabulary { line, .. } => raise(py, "VocabularyError", &text, &[("line", int(line))]),
         Memory { .. } => PyMemoryError::new_err(text),
+        NoOffsets { segment } => {
+            let message = format!("{text}; this tokenizer changes text, so use encode, which gives no offsets");
+            raise(py, "UnknownFormatError", &message, &[("segment", int(segment))])
+        }
         Pattern(_) | Unsupported(_) => raise(py, "UnknownFormatError", &text, &[]),
         TooLong { segment, .. } => {
             raise(py, "InvalidValueError", &format!("{text}; split the text"), &[("segment", int(segment))])

@@ -5,6 +5,7 @@
 
 mod convert;
 mod errors;
+mod stream;
 mod tokenizer;
 
 use pyo3::prelude::*;
@@ -48,6 +49,8 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
+    #[pymodule_export]
+    use super::stream::DecodeStream;
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]

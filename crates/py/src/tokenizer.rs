@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use kizami_core::load::saved::Description;
 use kizami_core::special::{ControlToken, Controls};
-use kizami_core::{Options, Tables, load};
+use kizami_core::{OffsetUnit, Options, Tables, load};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::convert::{Held, Ids, run, to_array};
+use crate::convert::{Held, Ids, int_array, run, to_array};
 use crate::errors::{guard, to_py_err};
+use crate::stream::DecodeStream;
 
 /// SHA-256 of the rank file that the bundled Kimi models share; empty in a build without them.
 #[cfg(feature = "kimi")]
@@ -23,11 +24,12 @@ pub const KIMI_RANK_FILE_SHA256: &str = kizami_bundled::kimi::RANK_FILE_SHA256;
 pub const KIMI_RANK_FILE_SHA256: &str = "";
 
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
+type IntArray<'py> = Bound<'py, PyArray1<i64>>;
 
 /// See `kizami.Tokenizer`.
 #[pyclass(frozen, module = "kizami._native")]
 pub struct Tokenizer {
-    core: kizami_core::Tokenizer,
+    pub core: kizami_core::Tokenizer,
     #[pyo3(get)]
     eos_ids: Vec<u32>,
 }
@@ -255,6 +257,40 @@ impl Tokenizer {
         })
     }
 
+    /// Ids, starts and ends.
+    fn encode_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        allow_special: bool,
+        in_bytes: bool,
+    ) -> PyResult<(IdArray<'py>, IntArray<'py>, IntArray<'py>)> {
+        guard(py, || {
+            let (ids, offsets) = self.encode_held_with_offsets(py, &Held::from_text(text, allow_special)?, in_bytes)?;
+            Ok((ids, int_array(py, &offsets.starts)?, int_array(py, &offsets.ends)?))
+        })
+    }
+
+    /// Ids, starts and ends in the segment, and the index of the segment.
+    #[allow(clippy::type_complexity, reason = "the four arrays that Python gets")]
+    fn encode_segments_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        segments: &Bound<'py, PyAny>,
+        in_bytes: bool,
+    ) -> PyResult<(IdArray<'py>, IntArray<'py>, IntArray<'py>, IntArray<'py>)> {
+        guard(py, || {
+            let (ids, offsets) = self.encode_held_with_offsets(py, &Held::from_segments(segments)?, in_bytes)?;
+            let index = offsets.segment_index().map_err(|e| to_py_err(py, &e))?;
+            Ok((ids, int_array(py, &offsets.starts)?, int_array(py, &offsets.ends)?, int_array(py, &index)?))
+        })
+    }
+
+    /// A stream at its beginning.
+    fn stream(slf: &Bound<'_, Self>, skip_special: bool, stop: Vec<String>) -> DecodeStream {
+        DecodeStream::begin(slf.clone().unbind(), skip_special, stop)
+    }
+
     fn token_bytes<'py>(&self, py: Python<'py>, id: u32) -> Option<Bound<'py, PyBytes>> {
         self.core.token_bytes(id).map(|bytes| PyBytes::new(py, bytes))
     }
@@ -278,6 +314,20 @@ impl Tokenizer {
         to_array(py, &run(py, size, encode).map_err(|e| to_py_err(py, &e))?)
     }
 
+    fn encode_held_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        held: &Held<'py>,
+        in_bytes: bool,
+    ) -> PyResult<(IdArray<'py>, kizami_core::Offsets)> {
+        let segments = held.segments()?;
+        let size = segments.iter().map(|s| s.text.max_utf8_len()).sum();
+        let unit = if in_bytes { OffsetUnit::Bytes } else { OffsetUnit::CodePoints };
+        let encode = || self.core.encode_with_offsets(&segments, Options::default(), unit);
+        let (encoded, offsets) = run(py, size, encode).map_err(|e| to_py_err(py, &e))?;
+        Ok((to_array(py, &encoded)?, offsets))
+    }
+
     fn count_held(&self, py: Python<'_>, held: &Held<'_>) -> PyResult<usize> {
         let segments = held.segments()?;
         let size = segments.iter().map(|s| s.text.max_utf8_len()).sum();
@@ -287,6 +337,11 @@ impl Tokenizer {
     fn decode_ids(&self, py: Python<'_>, ids: &Ids<'_>, skip_special: bool) -> PyResult<Vec<u8>> {
         ids.with(py, |ids| self.core.decode(ids, skip_special))?.map_err(|e| to_py_err(py, &e))
     }
+}
+
+/// A `str`; unlike `PyString::new`, it says so if there is no memory.
+pub fn to_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    decode_utf8(py, text.as_bytes(), c"strict")
 }
 
 /// `bytes.decode("utf-8", errors)` without the bytes object between.
