@@ -80,8 +80,12 @@ def result(made: tokenizers.Tokenizer, text: str, given: dict[str, int]) -> list
     return [*out, run.decode()] if run else out
 
 
-def added_tokens(rng: random.Random) -> list[dict[str, Any]]:
+def added_tokens(rng: random.Random, normalizer: dict[str, Any] | None) -> list[dict[str, Any]]:
     names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
+    if normalizer:
+        # Of names that are the same once normalized, the package takes any; one that is nothing makes it run away.
+        normalize = tokenizer([], normalizer).normalizer.normalize_str
+        names = list({normalize(name): name for name in names if normalize(name)}.values())
     odds = rng.choice([0.0, 0.2, 0.5])
     flags = ["single_word", "lstrip", "rstrip", "normalized"]
     return [
@@ -91,7 +95,7 @@ def added_tokens(rng: random.Random) -> list[dict[str, Any]]:
 
 
 def text(rng: random.Random, added: list[dict[str, Any]]) -> str:
-    names = [token["content"] for token in added]
+    names = [token["content"] for token in added] or NAMES
     kinds = rng.choices([WORDS, SPACES, MARKS, names], [3, 4, 1, 4], k=rng.randint(0, 14))
     return "".join(rng.choice(kind) for kind in kinds)
 
@@ -104,7 +108,7 @@ def main() -> None:
     options = parser.parse_args()
     rng = random.Random(options.seed)
     for normalizer in NORMALIZERS * options.rounds:
-        added = added_tokens(rng)
+        added = added_tokens(rng, normalizer)
         given = {token["content"]: token["id"] for token in added}
         trusted = tokenizer(added, normalizer)
         white = [token for token in added if token["content"].isspace() and not token["special"]]
@@ -114,8 +118,9 @@ def main() -> None:
             sample = text(rng, added)
             try:
                 cases.append([sample, result(trusted, sample, given), result(untrusted, sample, given)])
-            except BaseException as error:  # a panic of the package, where strips of two tokens meet
-                if "bad split" not in str(error):
+            except BaseException as error:
+                # The package crashes where strips of two tokens meet, and on some text that grows in lower case.
+                if type(error).__name__ != "PanicException":
                     raise
         head = {"tokenizers": tokenizers.__version__, "added_tokens": added, "normalizer": normalizer}
         json.dump({**head, "cases": cases}, sys.stdout, ensure_ascii=False)

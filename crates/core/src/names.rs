@@ -116,7 +116,7 @@ impl Names {
     /// Calls `each` for all parts of a text in order.
     ///
     /// As in the `tokenizers` package, a name that lies in the white space behind a token with `rstrip` counts all the
-    /// same, and what follows it begins at its end.
+    /// same, unless it has `lstrip` and so begins behind that; what follows it begins at its end.
     pub fn split(&self, text: &str, mut each: impl FnMut(Part) -> Result<(), Error>) -> Result<(), Error> {
         if let Some(id) = self.whole(text.as_bytes()) {
             return each(Part::Token(id, text.len()));
@@ -131,14 +131,18 @@ impl Names {
             if flags.single_word && !stands_alone(text, start, end)? {
                 continue;
             }
-            if flags.lstrip && start > done {
-                start = done + text[done..start].trim_end().len();
+            if flags.lstrip {
+                start = if start > done { done + text[done..start].trim_end().len() } else { done };
             }
             if flags.rstrip {
                 if end >= space_end {
                     space_end = text.len() - text[end..].trim_start().len();
                 }
                 end = space_end;
+            }
+            // All of it belongs to the token before. (Where `end` is the lesser, the package crashes.)
+            if end <= start {
+                continue;
             }
             if done < start {
                 each(Part::Text(done, start))?;
@@ -213,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn strips_that_meet_do_not_run_backwards() {
-        // Here the `tokenizers` package crashes: a token would start behind its end.
+    fn of_strips_that_meet_the_first_takes_all() {
         let greedy = Flags { lstrip: true, rstrip: true, ..NONE };
-        assert_eq!(split(&[("<r>", RIGHT), ("  ", LEFT)], "x<r>    y"), "x[0:7][1:2][1:2]y");
-        assert_eq!(split(&[("<r>", RIGHT), (" ", greedy)], "x<r>   y"), "x[0:6][1:3][1:2][1:1]y");
+        assert_eq!(split(&[("<r>", RIGHT), (" ", greedy)], "x<r>   y <r>"), "x[0:6]y[1:1][0:3]");
+        // Here the package crashes: a token would start behind its end.
+        assert_eq!(split(&[("<r>", RIGHT), ("  ", LEFT)], "x<r>    y"), "x[0:7]y");
     }
 
     #[test]
@@ -232,6 +236,6 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-        assert_eq!(tokens, 400_000);
+        assert_eq!(tokens, 1);
     }
 }
