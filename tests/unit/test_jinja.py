@@ -118,6 +118,7 @@ def test_text_of_the_template_alone_stays_trusted_where_no_character_can_be_foll
     [
         ("{{ u.center(7, '*') }}", "******"),
         ("{{ u.replace('u', '<t>') }}", "<t>"),
+        ("{{ u['replace']('u', '<t>') }}", "<t>"),
         ("{{ '<t>'.join([u, u]) }}", "<t>"),
         ("{{ [u, '<t>', u] | join('|') }}", "|<t>|"),
         ("{{ u % '<t>' if false else '%s<t>%s' % (u, u) }}", "<t>"),
@@ -166,6 +167,14 @@ def test_a_user_cannot_lend_characters_to_trusted_text() -> None:
         "{{ 'a'.replace('', u) }}",
     ):
         assert "U" not in trusted_text(source, u="U")
+
+
+def test_a_list_of_a_user_among_the_arguments_makes_the_result_untrusted() -> None:
+    found = render("{{ 'xy:a' | urlize(extra_schemes=[u]) }}", u="xy:")
+
+    assert found.text.startswith("<a ")
+    assert not any(segment.allow_special for segment in found.segments)
+    assert found.untracked == ("urlize",)
 
 
 def test_a_format_of_a_user_takes_in_text_of_the_template() -> None:
