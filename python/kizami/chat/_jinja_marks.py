@@ -255,6 +255,13 @@ def derived(operation: str, result: str, *operands: str) -> str:
     return result
 
 
+def text_of(value: Any) -> str:
+    """`str(value)`; the marks of texts inside a list and the like get lost, and that is noted."""
+    if not isinstance(value, str):
+        note("str", value)
+    return str(value)
+
+
 @contextmanager
 def noting() -> Iterator[dict[str, None]]:
     """Collects the names of operations that lost trust, in order, each once."""
