@@ -76,6 +76,7 @@ def test_options_are_untrusted_and_named_tokens_are_trusted() -> None:
     ("source", "name"),
     [
         ("{{ ['<t>', x] }}", "str"),
+        ("{{ {'<t>': x}.items() }}", "str"),
         ("{{ ['<t>', x] | upper }}", "str"),
         ("{{ ['<t>', x] | title }}", "str"),
         ("{{ [['<t>', x]] | join }}", "str"),

@@ -15,7 +15,7 @@ Read next: `_jinja_format` for `%` and `format`, `_jinja_engine` for where templ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, SupportsIndex
@@ -285,7 +285,7 @@ def _holds_trust(value: Any) -> bool:
         return has_trust(value)
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (list, tuple, set, frozenset, MappingView)):
         return any(map(_holds_trust, value))
     return False
 
