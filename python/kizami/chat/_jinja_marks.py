@@ -15,7 +15,15 @@ Read next: `_jinja_format` for `%` and `format`, `_jinja_engine` for where templ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, SupportsIndex
@@ -285,7 +293,7 @@ def _holds_trust(value: Any) -> bool:
         return has_trust(value)
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
-    if isinstance(value, (list, tuple, set, frozenset, MappingView)):
+    if isinstance(value, (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)):
         return any(map(_holds_trust, value))
     return False
 
