@@ -20,6 +20,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^( *)```python[ ]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
+# Examples that run with an optional dependency; without it they are skipped.
+NEEDS = {"kizami.chat.jinja": "jinja2", "docs/guides/chat-templates.md": "jinja2"}
 
 pytestmark = pytest.mark.usefixtures("threads")
 
@@ -54,6 +56,8 @@ def test_docstrings(name: str) -> None:
         module = importlib.import_module(name)
     except ImportError as error:
         pytest.skip(f"{name} needs an optional dependency: {error}")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     failures = "".join(map(report, doctest.DocTestFinder(exclude_empty=True).find(module)))
 
     assert not failures, failures
@@ -62,6 +66,8 @@ def test_docstrings(name: str) -> None:
 @pytest.mark.parametrize("file", markdown_files(), ids=lambda f: str(f.relative_to(REPOSITORY)))
 def test_markdown(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if needed := NEEDS.get(file.relative_to(REPOSITORY).as_posix()):
+        pytest.importorskip(needed)
     text = file.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):

@@ -220,6 +220,7 @@ def result_of(render: Callable[[], Any]) -> tuple[tuple[str, str] | None, Any]:
 @example(statement=STATEMENTS[0], expression="u.replace('к', '«¦')", values={"u": "⟦к⟧"})
 @example(statement=STATEMENTS[0], expression="('{}¦{}'.format('αβ', u))", values={"u": "⟦к⟧"})
 @example(statement=STATEMENTS[0], expression="[u, '«¦']", values={"u": "⟦к⟧"})
+@example(statement=STATEMENTS[0], expression="([u, '«'] | upper)", values={"u": "⟦к⟧"})
 @example(statement=STATEMENTS[0], expression="('%s«%s»'|format(u, 'αβ'))", values={"u": "⟦к⟧"})
 def test_templates_give_the_text_of_jinja_and_never_trust_a_user(
     statement: str, expression: str, values: dict[str, Any]

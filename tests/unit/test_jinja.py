@@ -76,6 +76,15 @@ def test_options_are_untrusted_and_named_tokens_are_trusted() -> None:
     ("source", "name"),
     [
         ("{{ ['<t>', x] }}", "str"),
+        ("{{ {'<t>': x}.items() }}", "str"),
+        ("{{ ['<t>', x] | upper }}", "str"),
+        ("{{ ['<t>', x] | title }}", "str"),
+        ("{{ [['<t>', x]] | join }}", "str"),
+        ("{{ ['<t>', x] | replace(u, u) }}", "str"),
+        ("{{ ['<t>', x] ~ u }}", "str"),
+        ("{{ (u ~ '%s') % (['<t>', x],) }}", "str"),
+        ("{{ (u ~ '%r') % (['<t>', x],) }}", "%"),
+        ("{{ (u ~ '{}').format(['<t>', x]) }}", "format"),
         ("{{ ('<t> ' ~ u) | wordwrap(3) }}", "wordwrap"),
         ("{{ ('<t>' ~ u) | e }}", "e"),
         ("{{ ('<t>' ~ u) | safe }}", "safe"),
@@ -118,6 +127,7 @@ def test_text_of_the_template_alone_stays_trusted_where_no_character_can_be_foll
     [
         ("{{ u.center(7, '*') }}", "******"),
         ("{{ u.replace('u', '<t>') }}", "<t>"),
+        ("{{ u['replace']('u', '<t>') }}", "<t>"),
         ("{{ '<t>'.join([u, u]) }}", "<t>"),
         ("{{ [u, '<t>', u] | join('|') }}", "|<t>|"),
         ("{{ u % '<t>' if false else '%s<t>%s' % (u, u) }}", "<t>"),
@@ -166,6 +176,14 @@ def test_a_user_cannot_lend_characters_to_trusted_text() -> None:
         "{{ 'a'.replace('', u) }}",
     ):
         assert "U" not in trusted_text(source, u="U")
+
+
+def test_a_list_of_a_user_among_the_arguments_makes_the_result_untrusted() -> None:
+    found = render("{{ 'xy:a' | urlize(extra_schemes=[u]) }}", u="xy:")
+
+    assert found.text.startswith("<a ")
+    assert not any(segment.allow_special for segment in found.segments)
+    assert found.untracked == ("urlize",)
 
 
 def test_a_format_of_a_user_takes_in_text_of_the_template() -> None:

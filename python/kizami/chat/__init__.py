@@ -4,7 +4,8 @@ One module per template family. A renderer is a pure function of its arguments: 
 text is control and which is content, never encodes, never does I/O and never changes the caller's
 objects. It depends on `kizami.segments` and `kizami.errors` alone.
 
-Read next: `kimi_k3` for the one family that there is.
+Read next: `kimi_k3` for the one family that is written by hand; `jinja`, which needs jinja2 and is
+not loaded here, for templates that models publish.
 """
 
 from __future__ import annotations

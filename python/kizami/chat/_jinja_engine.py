@@ -30,7 +30,15 @@ from markupsafe import escape
 
 from kizami.chat._jinja_filters import marking_filters
 from kizami.chat._jinja_format import MarkedFormatter
-from kizami.chat._jinja_marks import Marked, concat, is_trusted, marked, note, trusted
+from kizami.chat._jinja_marks import (
+    Marked,
+    concat,
+    is_trusted,
+    marked,
+    note,
+    text_of,
+    trusted,
+)
 
 
 class RefusalError(TemplateError):
@@ -151,10 +159,7 @@ class MarkingEnvironment(ImmutableSandboxedEnvironment):
 
     def text(self, value: Any) -> str:
         """What `{{ value }}` writes."""
-        if isinstance(value, str):
-            return value if isinstance(value, Marked) else str(value)
-        note("str", value)
-        return str(value)
+        return text_of(value)
 
     def escaped(self, value: Any) -> str:
         """What `{{ value }}` writes inside `{% autoescape true %}`."""
@@ -163,7 +168,7 @@ class MarkingEnvironment(ImmutableSandboxedEnvironment):
 
     def joined(self, values: tuple[Any, ...]) -> str:
         """What `a ~ b` gives."""
-        return concat(map(self.text, values))
+        return concat(map(text_of, values))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """`left % right`: plain text on the left may take in trusted text from the right."""

@@ -19,7 +19,7 @@ from jinja2.utils import pass_eval_context
 from markupsafe import Markup
 
 from kizami.chat._jinja_json import tojson
-from kizami.chat._jinja_marks import Marked, concat, derived, like, marked, note, trust_of
+from kizami.chat._jinja_marks import Marked, concat, derived, like, marked, note, text_of, trust_of
 
 # What these give is an item of what they get, a number, or made by methods that keep marks.
 _UNCHANGED = {
@@ -29,6 +29,8 @@ _UNCHANGED = {
     "selectattr", "slice", "sort", "string", "sum", "trim", "truncate", "unique", "upper",
     "wordcount",
 }  # fmt: skip
+
+_OF_TEXT = {"capitalize", "center", "lower", "string", "trim", "upper"}
 
 
 @pass_eval_context
@@ -40,7 +42,7 @@ def _join(
         return joined
     if attribute is not None:
         value = map(filters.make_attrgetter(context.environment, attribute), value)
-    return marked(str(d)).join(map(str, value))
+    return marked(text_of(d)).join(map(text_of, value))
 
 
 @pass_eval_context
@@ -48,7 +50,8 @@ def _replace(context: EvalContext, s: str, old: str, new: str, count: int | None
     if context.autoescape:
         replaced: str = _untracked("replace", filters.do_replace)(context, s, old, new, count)
         return replaced
-    return marked(str(s)).replace(str(old), str(new), -1 if count is None else count)
+    limit = -1 if count is None else count
+    return marked(text_of(s)).replace(text_of(old), text_of(new), limit)
 
 
 def _format(value: str, *args: Any, **kwargs: Any) -> str:
@@ -73,11 +76,22 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     return concat(pieces)
 
 
-def _title(s: str) -> str:
-    text = filters.do_title(s)
-    if isinstance(s, str) and len(text) == len(s):
-        return Marked(text, trust_of(s))
-    return derived("title", text, s) if isinstance(s, str) else text
+def _title(s: Any) -> str:
+    given = text_of(s)
+    text = filters.do_title(given)
+    if len(text) == len(given):
+        return Marked(text, trust_of(given))
+    return derived("title", text, given)
+
+
+def _of_text(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def filtered(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(value, str):
+            note("str", value)  # the filter will make text of it
+        return original(value, *args, **kwargs)
+
+    return filtered
 
 
 def _untracked(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,5 +124,6 @@ def marking_filters(original: dict[str, Callable[..., Any]]) -> dict[str, Callab
         name: call if name in _UNCHANGED else _untracked(name, call)
         for name, call in original.items()
     }
+    table |= {name: _of_text(table[name]) for name in _OF_TEXT}
     table |= {"format": _format, "indent": _indent, "join": _join, "replace": _replace}
     return table | {"title": _title, "tojson": tojson}

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment
 from jinja2.sandbox import SandboxedFormatter
 
-from kizami.chat._jinja_marks import Marked, concat, derived, is_trusted, note, trusted
+from kizami.chat._jinja_marks import Marked, concat, derived, is_trusted, note, text_of, trusted
 
 _SPEC = re.compile(
     r"%(?:\((?P<key>[^()]*)\))?(?P<how>[#0\- +]*\d*(?:\.\d+)?[hlL]?)(?P<kind>.)", re.S
@@ -52,11 +52,14 @@ def _pieces(template: Marked, values: Any) -> Iterator[str]:
             continue
         value = next(queue) if spec["key"] is None else values[spec["key"]]
         if spec["kind"] == "s" and not spec["how"]:
-            yield value if isinstance(value, str) else str(value)
+            yield text_of(value)
+            continue
+        piece = f"%{spec['how']}{spec['kind']}" % (value,)
+        if isinstance(value, str):
+            yield derived("%", piece, value, template[spec.start() : end])
         else:
-            piece = f"%{spec['how']}{spec['kind']}" % (value,)
-            how = template[spec.start() : spec.end()]
-            yield derived("%", piece, value, how) if isinstance(value, str) else piece
+            note("%", value)
+            yield piece
     yield template[end:]
 
 
@@ -100,6 +103,7 @@ class MarkedFormatter(SandboxedFormatter):
         while left > 0:
             left -= len(self._pieces.pop())
         if not isinstance(value, str):
+            note("format", value)
             self._pieces.append(text)
         elif str.__str__(value) == text:
             self._pieces.append(value)

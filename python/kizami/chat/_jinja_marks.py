@@ -15,7 +15,15 @@ Read next: `_jinja_format` for `%` and `format`, `_jinja_engine` for where templ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, SupportsIndex
@@ -255,6 +263,13 @@ def derived(operation: str, result: str, *operands: str) -> str:
     return result
 
 
+def text_of(value: Any) -> str:
+    """`str(value)`; the marks of texts inside a list and the like get lost, and that is noted."""
+    if not isinstance(value, str):
+        note("str", value)
+    return str(value)
+
+
 @contextmanager
 def noting() -> Iterator[dict[str, None]]:
     """Collects the names of operations that lost trust, in order, each once."""
@@ -278,7 +293,7 @@ def _holds_trust(value: Any) -> bool:
         return has_trust(value)
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)):
         return any(map(_holds_trust, value))
     return False
 
