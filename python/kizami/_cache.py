@@ -1,7 +1,7 @@
 """Images of big vocabulary files, kept between processes so that the second load is a mapping.
 
-`KIZAMI_CACHE=0` turns this off; `KIZAMI_CACHE_DIR` says where they lie. What cannot be written is not kept, and what
-cannot be read is made again: nothing depends on the cache but time.
+`KIZAMI_CACHE=0` turns this off; `KIZAMI_CACHE_DIR` says where they lie. What cannot be written is
+not kept, and what cannot be read is made again: nothing depends on the cache but time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`load`: from a name, a path or a hub id to a `Tokenizer`.
 
-Nothing is guessed. Files are known by what is in them; what Kizami does not know is refused by name.
+Nothing is guessed. Files are known by what is in them; what Kizami does not know is refused by
+name.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kizami import _native
+from kizami._files import read_json
 from kizami._hub import download
 from kizami._load_files import FILES, Given, load_file, load_files
 from kizami._load_kimi import CONFIG, RANKS, is_kimi, load_kimi
-from kizami._files import read_json
 from kizami._tokenizer import Tokenizer
 from kizami.errors import (
     InputTypeError,

@@ -21,7 +21,7 @@ from typing import Any
 from kizami import _native
 from kizami._about import About
 from kizami._cache import through_cache
-from kizami._files import GENERATION, parse_json, read_bytes, read_json
+from kizami._files import GENERATION, read_bytes, read_json
 from kizami._tokenizer import Tokenizer
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
 
@@ -59,7 +59,7 @@ class Given:
         for name, id_ in names.items():
             if not isinstance(name, str) or type(id_) is not int or not 0 <= id_ < 1 << 20:
                 raise InvalidValueError(
-                    f"special_tokens must map names to ids below {1 << 20}; {name!r}: {id_!r} is none"
+                    f"special_tokens must map names to ids below {1 << 20}, not {name!r} to {id_!r}"
                 )
         return Given(pattern, names, normalizer)
 
@@ -150,9 +150,7 @@ def _beside(path: Path) -> Given | None:
     if stated is None:
         return None
     try:
-        return Given.of(
-            stated["pat_str"], stated.get("special_tokens"), stated.get("normalizer")
-        )
+        return Given.of(stated["pat_str"], stated.get("special_tokens"), stated.get("normalizer"))
     except (KeyError, InputTypeError, InvalidValueError) as error:
         file = str(path.with_name("encoding.json"))
         raise VocabularyError(f"{file}: {error}", path=file) from None
@@ -164,14 +162,15 @@ def _about(native: _native.Tokenizer, path: Path, name: str, fingerprint: str) -
     generation = read_json(path.with_name(GENERATION)) or {}
     template = _template(path, config)
     names = {text: id_ for id_, text, _ in native.control_tokens()}
-    return About(name, fingerprint, _eos_ids(config, generation, names, native.vocab_size), template)
+    eos_ids = _eos_ids(config, generation, names, native.vocab_size)
+    return About(name, fingerprint, eos_ids, template)
 
 
 def _eos_ids(
     config: dict[str, Any], generation: dict[str, Any], names: Mapping[str, int], vocab_size: int
 ) -> list[int]:
     stated = generation.get("eos_token_id")
-    ids = stated if isinstance(stated, list) else [stated]
+    ids: list[Any] = stated if isinstance(stated, list) else [stated]
     if ids and all(type(id_) is int and 0 <= id_ < vocab_size for id_ in ids):
         return ids
     token = config.get("eos_token")

@@ -1,4 +1,4 @@
-"""Tokenizers of the Kimi line from Moonshot's own files: a rank file and `tokenizer_config.json`."""
+"""Tokenizers of the Kimi line from Moonshot's own files."""
 
 from __future__ import annotations
 

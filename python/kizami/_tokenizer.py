@@ -20,9 +20,9 @@ from kizami import _native
 from kizami._about import About
 from kizami._batch import Batch
 from kizami._export import tiktoken_file, tokenizer_json
-from kizami._write import write_file
 from kizami._ids import explain, invalid_id, native_ids
 from kizami._stream import DecodeStream, stop_strings
+from kizami._write import write_file
 from kizami.errors import (
     ChatWarning,
     InputTypeError,

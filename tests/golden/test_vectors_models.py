@@ -1,7 +1,7 @@
-"""Equality with the ids that each model's own tokenizer gave, from the files as they are published.
+"""Equality with the ids that each model's own tokenizer gave, from the files as published.
 
-Untrusted text: `ids_raw` where the file has it (no added token of any sort), else `ids`. Models whose
-added tokens are runs of spaces have those in untrusted text, too: they are vocabulary.
+Untrusted text: `ids_raw` where the file has it (no added token of any sort), else `ids`. Models
+whose added tokens are runs of spaces have those in untrusted text, too: they are vocabulary.
 """
 
 from __future__ import annotations

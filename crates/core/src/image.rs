@@ -13,7 +13,9 @@
 
 use crate::error::Error;
 use crate::lookup::WordTable;
-use crate::merge::{MergeTables, border::Borders, count_singles, pairs, pairs::PairTable, short::BytePairs, trie::Trie};
+use crate::merge::{
+    MergeTables, border::Borders, count_singles, pairs, pairs::PairTable, short::BytePairs, trie::Trie,
+};
 use crate::num::{ix, to_u32};
 use crate::table::{Plain, Table};
 use crate::tables::Tables;

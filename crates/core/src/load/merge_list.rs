@@ -80,7 +80,8 @@ fn follows(splits: &[Split], list: &[Listed], rank_of: &[u32], vocab: &Vocab) ->
         }
     }
     let mut places = splits.iter().map(|split| place_of[ix(split.2)]);
-    places.clone().all(|place| place != usize::MAX) && places.try_fold(0, |last, place| (place >= last).then_some(place)).is_some()
+    places.clone().all(|place| place != usize::MAX)
+        && places.try_fold(0, |last, place| (place >= last).then_some(place)).is_some()
 }
 
 /// The pairs of the list that join, and what they make, in the order of the list.
@@ -127,7 +128,9 @@ mod tests {
         let of = |bytes: &[u8]| to_u32(tokens.iter().position(|(_, token)| token == bytes).unwrap());
         let mut parts: Vec<u32> = text.iter().map(|&byte| of(&[byte])).collect();
         let place = |pair: &[u32]| list.iter().rposition(|&(l, r, _)| [l, r] == pair);
-        while let Some((_, at)) = (0..parts.len().saturating_sub(1)).filter_map(|at| Some((place(&parts[at..at + 2])?, at))).min() {
+        while let Some((_, at)) =
+            (0..parts.len().saturating_sub(1)).filter_map(|at| Some((place(&parts[at..at + 2])?, at))).min()
+        {
             let (.., token) = list[place(&parts[at..at + 2]).unwrap()];
             parts.splice(at..at + 2, [token]);
         }

@@ -41,8 +41,8 @@ const NAMES: [&str; 20] = [
 /// # Errors
 /// [`Error::Vocabulary`] if it is not JSON (with the line) or cannot be what it claims; [`Error::Pattern`].
 pub fn read_tekken(text: &[u8]) -> Result<Tokenizer, Error> {
-    let file: Value = serde_json::from_slice(text)
-        .map_err(|e| Error::Vocabulary { line: e.line(), reason: e.to_string() })?;
+    let file: Value =
+        serde_json::from_slice(text).map_err(|e| Error::Vocabulary { line: e.line(), reason: e.to_string() })?;
     let fault = |reason: String| Error::Vocabulary { line: 0, reason };
     let number = |name: &str| {
         let value = &file["config"][name];

@@ -291,7 +291,9 @@ impl MergeTables {
 
     /// The splits of all tokens that have one, by rank of the token.
     pub fn splits(&self) -> impl Iterator<Item = Split> {
-        (0..).zip(&*self.parts).map(|(rank, &parts)| (Parts(parts).left(), Parts(parts).right(), rank))
+        (0..)
+            .zip(&*self.parts)
+            .map(|(rank, &parts)| (Parts(parts).left(), Parts(parts).right(), rank))
             .filter(|&(left, _, rank)| left != rank)
     }
 
