@@ -181,7 +181,7 @@ mod tests {
     fn tokenizer() -> Tokenizer {
         let bytes: Vec<[u8; 1]> = (0..=255u8).map(|byte| [byte]).collect();
         let tables = Tables::build(Vocab::from_ranked(&bytes).unwrap()).unwrap();
-        let token = |id, name: &str, skip| ControlToken { id, name: name.into(), skip };
+        let token = |id, name: &str, skip| ControlToken::new(id, name, skip);
         let controls = Controls::new(vec![token(256, "<skip>", true), token(257, "<keep>", false)], 256).unwrap();
         Tokenizer::new(tables.into(), controls, Pattern::Kimi)
     }
