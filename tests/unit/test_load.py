@@ -225,7 +225,8 @@ def test_a_directory_without_ranks(write: Write) -> None:
     with pytest.raises(UnknownFormatError) as caught:
         kizami.load(directory)
 
-    assert "has no tiktoken.model" in str(caught.value)
+    assert "has no tokenizer that Kizami reads" in str(caught.value)
+    assert "tiktoken.model" in str(caught.value)
     assert "tokenizer_config.json" in str(caught.value)
     assert caught.value.source == str(directory)
 
@@ -240,7 +241,10 @@ def test_a_directory_without_config(write: Write) -> None:
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     file = tmp_path / "vocab.bpe"
     file.write_bytes(rank_file())
-    with pytest.raises(UnknownFormatError, match=r"vocab\.bpe is no tiktoken\.model"):
+    with pytest.raises(UnknownFormatError, match=r"vocab\.bpe holds ranks alone; .* `pattern`"):
+        kizami.load(file)
+    file.write_bytes(b"neither ranks nor JSON")
+    with pytest.raises(UnknownFormatError, match=r"vocab\.bpe is none of the files"):
         kizami.load(file)
 
 
