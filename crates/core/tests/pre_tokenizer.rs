@@ -108,6 +108,15 @@ fn plain_text_is_a_pattern_too() {
 }
 
 #[test]
+fn word_characters_are_those_of_oniguruma() {
+    let text = "a½\u{200d}_";
+    assert_eq!(made(&[splitting(r"\w+", "Isolated", false)], text), ["a½", "\u{200d}", "_"]);
+    assert_eq!(made(&[splitting(r"[\w]+", "Isolated", false)], text), ["a", "½\u{200d}", "_"]);
+    assert_eq!(made(&[splitting(r"\W+", "Isolated", false)], text), ["a½", "\u{200d}", "_"]);
+    assert_eq!(made(&[splitting(r"[^\w]+", "Isolated", false)], text), ["a", "½\u{200d}", "_"]);
+}
+
+#[test]
 fn each_stage_sees_only_its_piece() {
     // Alone, the blanks before the number end their text: nothing is left for a word that follows.
     let digits = json!({"type": "Digits", "individual_digits": false});
@@ -125,6 +134,11 @@ fn fixed_splits() {
     assert_eq!(made(&[digits(true)], "a12½b"), ["a", "1", "2", "½", "b"]);
     assert_eq!(made(&[json!({"type": "Punctuation"})], "a!?b"), ["a", "!", "?", "b"]);
     assert_eq!(made(&[json!({"type": "Punctuation", "behavior": "Contiguous"})], "a!?b"), ["a", "!?", "b"]);
+    assert_eq!(made(&[digits(false)], "a\u{11de5}\u{16ff4}b"), ["a", "\u{11de5}\u{16ff4}", "b"]);
+    assert_eq!(
+        made(&[json!({"type": "Punctuation"})], "a\u{2e42}\u{2e43}\u{166d}"),
+        ["a", "\u{2e42}", "\u{2e43}", "\u{166d}"]
+    );
     assert_eq!(made(&[json!({"type": "Whitespace"})], " a_1!? b\u{200d}"), ["a_1", "!?", "b\u{200d}"]);
     assert_eq!(made(&[json!({"type": "WhitespaceSplit"})], " a!\n\nb"), ["a!", "b"]);
 }

@@ -14,8 +14,14 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::pretoken::{Behavior, GPT2_PATTERN, GeneralPattern, Pattern, Stage};
 
-/// What `Punctuation` takes for it.
-const PUNCTUATION: &str = r"[\p{P}!-/:-@\[-`{-~]";
+/// What `Punctuation` takes for it: ASCII, and what was punctuation in Unicode 8 (two characters are none any more).
+const PUNCTUATION: &str = r"[[\p{P}&&\p{Age=8.0}]\x{166D}\x{111C9}!-/:-@\[-`{-~]";
+
+/// What `Digits` takes for one: `\p{N}` as of Unicode 17.
+const DIGIT: &str = r"[\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}]";
+
+/// The pattern of `Whitespace`, which is meant for another engine: `\w` has the joiners there.
+const WORDS: &str = r"[\w\x{200C}\x{200D}]+|[^\w\x{200C}\x{200D}\s]+";
 
 /// What one object of the file does.
 enum Step {
@@ -97,10 +103,10 @@ fn add(value: &Value, steps: &mut Vec<Step>) -> Result<(), Error> {
         }
         "Digits" => {
             let single = flag(value, "individual_digits", None)?;
-            split(r"\p{N}", if single { Behavior::Isolated } else { Behavior::Contiguous }, false)
+            split(DIGIT, if single { Behavior::Isolated } else { Behavior::Contiguous }, false)
         }
         "Punctuation" => split(PUNCTUATION, behavior(value, Some(Behavior::Isolated))?, false),
-        "Whitespace" => split(r"[\w\x{200c}\x{200d}]+|[^\w\x{200c}\x{200d}\s]+", Behavior::Removed, true),
+        "Whitespace" => split(WORDS, Behavior::Removed, true),
         "WhitespaceSplit" => split(r"\s", Behavior::Removed, false),
         other => Err(unsupported(other)),
     }

@@ -1,15 +1,18 @@
 //! Patterns in the syntax of Oniguruma, the engine of Hugging Face's tokenizers, for ours.
 //!
-//! `fancy-regex` knows most of the syntax itself ([`fancy_regex::RegexBuilder::oniguruma_mode`]): a `+` after `{1,3}` is
-//! a second quantifier there, `^` and `$` are ends of lines. Here is the rest: `\w`, which means a little less, and a
+//! Both engines have the classes of Unicode 16: they were compared for all code points. `fancy-regex` knows most of the syntax itself ([`fancy_regex::RegexBuilder::oniguruma_mode`]): a `+` after `{1,3}` is
+//! a second quantifier there, `^` and `$` are ends of lines. Here is the rest: `\w`, which means something else, and a
 //! list of what is known to mean the same. What is not on it is refused: a pattern that splits almost as it should
 //! gives wrong ids and no error.
 
 use crate::error::Error;
 
-/// `\w`: without the two joiners that Unicode's own definition has.
+/// `\w` and `\W` in a class: without the two joiners that Unicode's own definition has.
 const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]";
 const NOT_WORD: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]";
+/// On their own: there, Oniguruma asks an older table below U+0100, which has six numbers more.
+const WORD_ALONE: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾]";
+const NOT_WORD_ALONE: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾]";
 
 /// Names of properties that the engines define differently, or may.
 const VAGUE: [&str; 12] =
@@ -94,7 +97,12 @@ impl<'a> Reader<'a> {
         let Some(letter) = rest[1..].chars().next() else { return Err(self.refuse("nothing after a backslash")) };
         match letter {
             'w' | 'W' => {
-                self.out.push_str(if letter == 'w' { WORD } else { NOT_WORD });
+                self.out.push_str(match (letter, self.depth) {
+                    ('w', 0) => WORD_ALONE,
+                    ('w', _) => WORD,
+                    (_, 0) => NOT_WORD_ALONE,
+                    (_, _) => NOT_WORD,
+                });
                 self.at += 2;
             }
             'p' | 'P' => self.property()?,
