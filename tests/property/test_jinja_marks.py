@@ -152,7 +152,8 @@ SUBSCRIPTS = ["[0]", "[-1]", "[1:]", "[::-1]", "[:2]", "['x']", "['upper']()", "
 
 def expressions() -> st.SearchStrategy[str]:
     """Jinja expressions over `u` (a text), `l` (a list) and `d` (a dict) of a user."""
-    leaves = literals() | st.sampled_from(["u", "v", "l", "d", "'%s«%s»'", "'{}¦{}'", "none", "3"])
+    # No literal `none` or `3`: Python warns of code like `None[1:]`, and warnings fail tests.
+    leaves = literals() | st.sampled_from(["u", "v", "l", "d", "'%s«%s»'", "'{}¦{}'"])
 
     def more(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         return st.one_of(
