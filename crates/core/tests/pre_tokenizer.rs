@@ -181,6 +181,16 @@ fn a_batch_that_knows_nothing_of_the_text_goes_on_all_the_same() {
 }
 
 #[test]
+fn a_stage_that_would_run_away_is_an_error() {
+    let pattern = read(&sequence(&[splitting(r"(a|aa)+(?!a)b", "Isolated", false), byte_level(false)])).unwrap();
+    let mut batch = Batch::default();
+    match pattern.fill("a".repeat(60).as_bytes(), 0, &mut batch) {
+        Ok(at) => assert_eq!((at, batch.ranges()), (60, &[(0, 60)][..])),
+        Err(error) => assert!(matches!(error, Error::Pattern(_)), "{error}"),
+    }
+}
+
+#[test]
 fn what_is_not_byte_level_is_refused_by_name() {
     for (value, named) in [
         (Value::Null, "none"),

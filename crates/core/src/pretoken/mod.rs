@@ -2,12 +2,13 @@
 //!
 //! A [`Pattern`] cuts a piece of text (already cut and freed of control tokens, see
 //! [`crate::segment`]) into pre-tokens from the left. Patterns that Kizami knows run as hand-written scanners;
-//! any other runs on the general regex engine. There is one file per pattern family.
+//! any other runs on the general regex engine. There is one file per pattern family; `known` lists the spellings of each.
 //!
 //! # Contract
 //! 1. Pre-tokens are non-empty, in order, and do not overlap; a scanner's pre-tokens tile the text.
-//! 2. The split of the text from a pre-token's start on does not depend on what stands before it
-//!    (no pattern here looks behind), so a scan may stop and resume at any pre-token start.
+//! 2. For scanners, the split of the text from a pre-token's start on does not depend on what stands before it, so a scan
+//!    may stop and resume at any pre-token start. The general engine may look behind: it is given the whole text, begins
+//!    at 0, and resumes where it said.
 //! 3. [`Pattern::is_hard_boundary`] is true only where a pre-token ends whatever the context; there a
 //!    text may be handed to two threads.
 //! 4. Time is linear in the text for scanners.
