@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from typing import Any
 
@@ -35,13 +36,17 @@ def tokenizer_json(native: _native.Tokenizer) -> str:
         token = native.token_bytes(id_)
         assert token is not None
         names[id_] = "".join([letters[byte] for byte in token])
+    added = json.loads(native.added_tokens())
+    vocab = {names[id_]: id_ for id_ in sorted(ids)}
+    # The package gives added tokens ids of its own, unless the vocabulary has them.
+    vocab.update((token["content"], token["id"]) for token in added)
     merges = native.merges().reshape(-1, 3).tolist()
     split, normalizer = (json.loads(part) for part in native.description())
     file = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": json.loads(native.added_tokens()),
+        "added_tokens": added,
         "normalizer": normalizer,
         "pre_tokenizer": _pre_tokenizer(split),
         "post_processor": None,
@@ -54,8 +59,8 @@ def tokenizer_json(native: _native.Tokenizer) -> str:
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": native.whole_tokens,
-            "vocab": {names[id_]: id_ for id_ in sorted(ids)},
+            "ignore_merges": native.whole_tokens and not native.whole_is_merged,
+            "vocab": vocab,
             "merges": [[names[left], names[right]] for left, right, _ in merges],
         },
     }
@@ -68,11 +73,20 @@ def _pre_tokenizer(split: Any) -> Any:
     # What a rank file's pattern does not match is dropped: keep the matches, remove the rest.
     matches = {
         "type": "Split",
-        "pattern": {"Regex": split},
+        "pattern": {"Regex": _to_oniguruma(split)},
         "behavior": "Removed",
         "invert": True,
     }
     return {"type": "Sequence", "pretokenizers": [matches, _BYTE_LEVEL]}
+
+
+def _to_oniguruma(pattern: str) -> str:
+    """A pattern of `tiktoken` as the regex engine of `tokenizers` reads it."""
+    # There, a plus behind a counted repeat repeats it, instead of forbidding to go back into it; at
+    # the end of an alternative there is nothing to go back for.
+    pattern = re.sub(r"(\{\d+(?:,\d*)?\})\+(?=\||$)", r"\1", pattern)
+    # And a dollar is the end of any line.
+    return re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\z", pattern)
 
 
 def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:

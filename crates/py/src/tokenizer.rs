@@ -138,6 +138,12 @@ impl Tokenizer {
         load::added_tokens::write(self.core.controls()).to_string()
     }
 
+    /// Whether merges make every token that a whole pre-token may be.
+    #[getter]
+    fn whole_is_merged(&self) -> bool {
+        self.core.tables().whole_is_merged
+    }
+
     /// Whether a pre-token that is a token is that token, even if no merge makes it.
     #[getter]
     fn whole_tokens(&self) -> bool {
