@@ -189,5 +189,9 @@ def _template(path: Path, config: dict[str, Any]) -> dict[str, Any] | None:
             raise VocabularyError(f"{file}: {error}", path=str(file)) from None
     if template is None:
         return None
-    kept = {key: value for key, value in config.items() if key.endswith("_token")}
+    kept = {
+        key: value
+        for key, value in config.items()
+        if key.endswith("_token") or key == "extra_special_tokens"
+    }
     return {"chat_template": template, **kept}

@@ -6,6 +6,8 @@
 //!
 //! Code points are counted as Python counts them: a pair of surrogates, which is one character of UTF-8, as two.
 
+use std::borrow::Cow;
+
 use crate::encode::Encoded;
 use crate::error::{Error, reserve};
 use crate::segment::Segment;
@@ -71,6 +73,8 @@ impl Tokenizer {
         options: Options,
         unit: OffsetUnit,
     ) -> Result<(Encoded<'a>, Offsets), Error> {
+        let options = Options { legacy_chunks: options.legacy_chunks && self.makes_cuts() };
+        self.refuse_normalized(segments)?;
         let mut segment_ends = Vec::new();
         let encoded = self.prepare(segments, options)?.encode(Some(&mut segment_ends))?;
         let mut offsets = Offsets { segment_ends, ..Offsets::default() };
@@ -80,6 +84,23 @@ impl Tokenizer {
         let lens = encoded.parts().flatten().map(|&id| self.token_bytes(id).map_or(0, <[u8]>::len));
         offsets.fill(segments, options, unit, lens)?;
         Ok((encoded, offsets))
+    }
+}
+
+impl Tokenizer {
+    /// Tokens of a text that is normalized first do not spell the text.
+    fn refuse_normalized(&self, segments: &[Segment<'_>]) -> Result<(), Error> {
+        let Some(normalizer) = self.normalizer.as_ref() else { return Ok(()) };
+        let mut utf8 = Vec::new();
+        for (index, segment) in segments.iter().enumerate() {
+            utf8.clear();
+            segment.text.append_utf8(&mut utf8)?;
+            let text = std::str::from_utf8(&utf8).expect("UTF-8, as it was made");
+            if !matches!(normalizer.apply(text.into())?, Cow::Borrowed(same) if same.len() == text.len()) {
+                return Err(Error::NoOffsets { segment: index });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! space that their merges do not make; those count in any text.
 //!
 //! Where no token has [`Flags`] and the model does not normalize, a search is one pass over the text
-//! ([`Controls::find`]). Else it is two, as in the `tokenizers` package ([`Controls::split`]): names that are not
+//! ([`Controls::find`]). Else it is two, as in the `tokenizers` package (`Controls::split`): names that are not
 //! normalized are looked for in the text as it is; what is between them is normalized piece by piece, and the other
 //! names, normalized as well, are looked for there.
 

@@ -21,7 +21,7 @@ pub fn raise(py: Python<'_>, class: &str, message: &str, facts: &[(&str, i64)]) 
 
 /// The Python exception for an error of the core.
 pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
-    use kizami_core::Error::{Memory, NoOffsets, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
+    use kizami_core::Error::{Image, Memory, NoOffsets, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
     let text = error.to_string();
     let int = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     match *error {
@@ -30,6 +30,7 @@ pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
             raise(py, "InvalidIdError", &format!("{text}; decode only ids of this tokenizer"), &facts)
         }
         Vocabulary { line, .. } => raise(py, "VocabularyError", &text, &[("line", int(line))]),
+        Image(_) => raise(py, "VocabularyError", &text, &[]),
         Memory { .. } => PyMemoryError::new_err(text),
         NoOffsets { segment } => {
             let message = format!("{text}; this tokenizer changes text, so use encode, which gives no offsets");

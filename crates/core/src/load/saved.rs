@@ -121,7 +121,7 @@ pub fn is_saved(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// The tokenizer in a file that [`write`] wrote, and what was said about it. The file stays mapped as long as the process
+/// The tokenizer in a file that [`write()`] wrote, and what was said about it. The file stays mapped as long as the process
 /// lives; it must not be changed in place.
 ///
 /// # Errors

@@ -9,7 +9,7 @@
 //! that part is: a join there gives a token above the limit, and whatever that is a part of is above it, too (this is
 //! what needs [`MergeTables::greedy`]).
 //!
-//! # Invariants of a [`Lane`]
+//! # Invariants of a `Lane`
 //! 1. `keys[p]` is `rank << 4 | p` if a part starts at `p` and it and the next part are known to make a token, else
 //!    `NEVER` or above. The two pairs asked for last are not known yet.
 //! 2. `next[p]` is where the part after the one at `p` starts, `prev` the inverse. Beyond the last part there is the

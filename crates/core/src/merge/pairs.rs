@@ -26,7 +26,7 @@ const LINE_BITS: u32 = 11;
 const REST_BITS: u32 = 2 * NEAR_BITS - LINE_BITS;
 const VACANT: u32 = u32::MAX;
 
-/// Sixteen entries of the near part: from the low end, 14 bits of id, and the rest of the mixed pair; or [`VACANT`].
+/// Sixteen entries of the near part: from the low end, 14 bits of id, and the rest of the mixed pair; or `VACANT`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct NearLine([u32; 16]);
@@ -37,7 +37,7 @@ unsafe impl Plain for NearLine {}
 /// Entries of a line of the far part.
 const LINE: usize = 8;
 
-/// Eight packed entries of the far part, or [`EMPTY`] behind the last; the next line goes on if there is room for no more.
+/// Eight packed entries of the far part, or `EMPTY` behind the last; the next line goes on if there is room for no more.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct FarLine([u64; LINE]);

@@ -1,0 +1,213 @@
+"""Saved tokenizers: whole or refused; and the cache of images."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import kizami
+import numpy as np
+import pytest
+from kizami import Tokenizer
+from kizami._files import read_bytes
+from kizami.errors import SourceNotFoundError, UnknownFormatError, VocabularyError
+
+LETTERS = "".join(chr(n) for n in range(0x21, 0x7F))
+
+
+def tokenizer_json(**changes: Any) -> str:
+    """A small `tokenizer.json` of our own: bytes, a few merges, two added tokens."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = iter(range(0x100, 0x200))
+    letters = [chr(byte) if byte in printable else chr(next(rest)) for byte in range(256)]
+    space = letters[0x20]
+    words = [*letters, "th", "the", f"{space}the", "ab", "abc"]
+    model = {
+        "type": "BPE",
+        "vocab": {word: id_ for id_, word in enumerate(words)},
+        "merges": ["t h", "th e", f"{space} the", "a b", "ab c"],
+    }
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    file = {
+        "added_tokens": [
+            {"id": 261, "content": "<end>", "special": True, **token},
+            {"id": 262, "content": "<think>", "special": False, **token},
+        ],
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "model": model,
+    }
+    model.update(changes.pop("model", {}))
+    file.update(changes)
+    return json.dumps(file)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Tokenizer:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(tokenizer_json(), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<end>"}')
+    return kizami.load(tmp_path)
+
+
+def test_a_small_file_is_read(small: Tokenizer) -> None:
+    assert small.encode("the the abc").tolist() == [257, 258, 32, 260]
+    assert small.encode("<end><think>", allow_special=True).tolist() == [261, 262]
+    assert max(small.encode("<end><think>").tolist()) < 261
+    assert small.eos_ids == (261,)
+    assert dict(small.control_tokens) == {"<end>": 261, "<think>": 262}
+    assert small.decode([257, 262, 261], skip_special=True) == "the<think>"
+    assert small.pretokenizer == "gpt2"
+    assert small.vocab_size == 263
+
+
+def test_it_survives_saving_pickling_and_copying(small: Tokenizer, tmp_path: Path) -> None:
+    small.save(tmp_path / "saved")
+    others = [
+        kizami.load(tmp_path / "saved"),
+        Tokenizer.from_bytes(small.to_bytes()),
+        pickle.loads(pickle.dumps(small)),
+        copy.deepcopy(small),
+    ]
+    for other in others:
+        assert other == small
+        assert hash(other) == hash(small)
+        assert other.name == small.name
+        assert other.eos_ids == small.eos_ids
+        assert np.array_equal(other.encode("the abc <end>"), small.encode("the abc <end>"))
+
+
+def test_saving_replaces_a_file_at_once(small: Tokenizer, tmp_path: Path) -> None:
+    target = tmp_path / "saved"
+    target.write_bytes(b"older")
+    small.save(target)
+    assert kizami.load(target) == small
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+    with pytest.raises(OSError, match="no/such"):
+        small.save(tmp_path / "no" / "such" / "folder")
+
+
+def test_damage_is_found(small: Tokenizer, tmp_path: Path) -> None:
+    whole = small.to_bytes()
+    target = tmp_path / "saved"
+    for cut in (0, 8, 63, 64, 200, len(whole) // 2, len(whole) - 1):
+        target.write_bytes(whole[:cut])
+        with pytest.raises((VocabularyError, UnknownFormatError), match="saved"):
+            kizami.load(target)
+    for at in (8, 12, 20, 70, len(whole) // 2, len(whole) - 9):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x40
+        target.write_bytes(damaged)
+        with pytest.raises(VocabularyError, match="saved"):
+            kizami.load(target)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": {"vocab": {"a": 0}, "merges": []}, "added_tokens": []}, "single byte"),
+        ({"model": {"vocab": {"a": 0}, "merges": []}}, "would give it 1"),
+        ({"model": {"merges": ["t"]}}, "no pair"),
+        ({"model": {"merges": ["t q"]}}, "not in the vocabulary"),
+        ({"model": {"merges": [["t", "h", "e"]]}}, "pair of tokens"),
+        ({"model": {"merges": 7}}, "list of merges"),
+        ({"model": {"vocab": []}}, "tokens and ids"),
+        ({"model": {"vocab": {"a": -1}}}, "model.vocab"),
+        ({"model": {"ignore_merges": "yes"}}, "ignore_merges"),
+        ({"added_tokens": [{"id": 261}]}, "added_tokens"),
+        ({"added_tokens": 7}, "added_tokens"),
+    ],
+)
+def test_a_damaged_tokenizer_json(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(tokenizer_json(**changes), encoding="utf-8")
+    with pytest.raises(VocabularyError, match=words) as caught:
+        kizami.load(file)
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": {"type": "WordPiece"}}, "WordPiece"),
+        ({"model": {"type": "Unigram"}}, "Unigram"),
+        ({"model": {"byte_fallback": True}}, "byte fallback"),
+        ({"model": {"end_of_word_suffix": "</w>"}}, "suffix"),
+        ({"model": {"dropout": 0.1}}, "dropout"),
+        ({"pre_tokenizer": None}, "tokenizers"),
+        ({"pre_tokenizer": {"type": "Metaspace"}}, "Metaspace"),
+        ({"normalizer": {"type": "BertNormalizer"}}, "BertNormalizer"),
+    ],
+)
+def test_other_kinds_are_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(tokenizer_json(**changes), encoding="utf-8")
+    with pytest.raises(UnknownFormatError, match=words):
+        kizami.load(file)
+
+
+def test_broken_json_names_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text('{\n"model":\n{"type" "BPE"}}', encoding="utf-8")
+    with pytest.raises(VocabularyError) as caught:
+        kizami.load(file)
+    assert caught.value.line == 3
+
+
+def test_a_pattern_for_ranks(tmp_path: Path) -> None:
+    from base64 import b64encode
+
+    tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc"]
+    file = tmp_path / "some.tiktoken"
+    lines = (b64encode(t).decode() + f" {rank}\n" for rank, t in enumerate(tokens))
+    file.write_text("".join(lines))
+    tokenizer = kizami.load(file, pattern=r"\w+|\W", special_tokens={"<end>": 300})
+    assert tokenizer.pretokenizer == "general"
+    assert tokenizer.encode("abc ab<end>", allow_special=True).tolist() == [257, 32, 256, 300]
+    assert tokenizer.vocab_size == 301
+    composed = kizami.load(file, pattern=r"\w+|\W", normalizer="NFC")
+    assert composed.encode("e\u0301").tolist() == list("é".encode())
+    with pytest.raises(UnknownFormatError, match="pattern"):
+        kizami.load(file)
+    with pytest.raises(UnknownFormatError):
+        kizami.load(file, pattern="(")
+    with pytest.raises(UnknownFormatError, match="offsets"):
+        composed.encode_with_offsets("e\u0301")
+
+
+def test_images_of_big_files_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kizami._cache._LEAST_BYTES", 100)
+    monkeypatch.setenv("KIZAMI_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "tokenizer.json"
+    file.write_text(tokenizer_json(), encoding="utf-8")
+    first = kizami.load(file)
+    (image,) = (tmp_path / "cache").iterdir()
+    before = image.stat().st_mtime_ns
+    assert kizami.load(file) == first
+    assert kizami.load(file).encode("the abc").tolist() == first.encode("the abc").tolist()
+    assert image.stat().st_mtime_ns >= before
+    # What is damaged is made again.
+    image.write_bytes(b"KIZAMI-T but not really")
+    assert kizami.load(file) == first
+    assert image.stat().st_size > 10_000
+    image.unlink()
+    monkeypatch.setenv("KIZAMI_CACHE", "0")
+    assert kizami.load(file) == first
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError):
+        read_bytes(tmp_path / "none")
+    broken = tmp_path / "tokenizer.json.gz"
+    broken.write_bytes(b"\x1f\x8b broken")
+    with pytest.raises(VocabularyError, match="damaged"):
+        kizami.load(broken)
