@@ -59,7 +59,7 @@ CASES: dict[str, tuple[list[str], bytes, int, str, str]] = {
         ["encode", "-m", "."],
         b"",
         2,
-        "has no tiktoken.model",
+        "has no tokenizer that Kizami reads",
         "Kizami reads",
     ),
     "out and format": (["encode", "-f", "text", "-o", "i.npy"], b"", 2, "contradict", "leave out"),

@@ -6,6 +6,7 @@ whose added tokens are runs of spaces have those in untrusted text, too: they ar
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from collections.abc import Iterator
@@ -59,6 +60,7 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
+@functools.cache
 def load(source: str) -> kizami.Tokenizer:
     return kizami.load(shared_path("data", "tokenizers", *source.split("/")))
 

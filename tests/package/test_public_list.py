@@ -27,8 +27,9 @@ PUBLIC = [
 TOKENIZER = {
     "control_tokens", "count", "count_chat", "count_segments", "decode", "decode_batch",
     "decode_bytes", "encode", "encode_batch", "encode_chat", "encode_segments",
-    "encode_segments_with_offsets", "encode_with_offsets", "eos_ids", "name", "render_chat",
-    "stream", "token_bytes", "token_id", "tokens", "vocab_size",
+    "encode_segments_with_offsets", "encode_with_offsets", "eos_ids", "from_bytes", "name", "open",
+    "pretokenizer", "render_chat", "save", "stream", "to_bytes", "to_tiktoken", "to_tokenizer_json",
+    "token_bytes", "token_id", "tokens", "vocab_size",
 }  # fmt: skip
 LATER = {"session"}
 BATCH = {"ids", "offsets", "padded", "tolist"}
@@ -76,7 +77,14 @@ def test_options_have_the_documented_defaults() -> None:
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
     tokenizer = kizami.Tokenizer
-    assert options(kizami.load) == {"revision": None, "token": None, "local_files_only": False}
+    assert options(kizami.load) == {
+        "revision": None,
+        "token": None,
+        "local_files_only": False,
+        "pattern": None,
+        "special_tokens": None,
+        "normalizer": None,
+    }
     assert options(tokenizer.encode) == {"allow_special": False, "legacy_chunks": True}
     assert options(tokenizer.encode_segments) == {"legacy_chunks": True}
     assert options(tokenizer.encode_batch) == {"allow_special": False}
