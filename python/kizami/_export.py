@@ -10,7 +10,7 @@ from typing import Any
 from kizami import _native
 from kizami.errors import UnknownFormatError
 
-__all__ = ["tiktoken_file", "tokenizer_json"]
+__all__ = ["byte_letters", "tiktoken_file", "tokenizer_json"]
 
 _BYTE_LEVEL = {
     "type": "ByteLevel",
@@ -20,7 +20,7 @@ _BYTE_LEVEL = {
 }
 
 
-def _alphabet() -> list[str]:
+def byte_letters() -> list[str]:
     """The printable character that stands for each byte, as GPT-2 chose them."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = iter(range(0x100, 0x200))
@@ -29,7 +29,7 @@ def _alphabet() -> list[str]:
 
 def tokenizer_json(native: _native.Tokenizer) -> str:
     """A `tokenizer.json` that the package `tokenizers` loads."""
-    letters = _alphabet()
+    letters = byte_letters()
     ids = native.ids_by_rank().tolist()
     names = {}
     for id_ in ids:

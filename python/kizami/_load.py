@@ -150,16 +150,17 @@ def _load_directory(directory: Path, name: str, given: Given | None) -> Tokenize
     )
 
 
-def unpickle(name: str, fingerprint: str, state: bytes | tuple[Any, list[int]]) -> Tokenizer:
+def unpickle(name: str, fingerprint: str, state: bytes | tuple[Any, list[int], Any]) -> Tokenizer:
     """Rebuilds a pickled tokenizer: of a bundled vocabulary by its control tokens, else whole."""
     if isinstance(state, bytes):
         return Tokenizer.from_bytes(state)
     if fingerprint != _native.KIMI_RANK_FILE_SHA256:
         raise VocabularyError("this build of kizami lacks the vocabulary of the pickled tokenizer")
-    controls, eos_ids = state
+    controls, eos_ids, template = state
     if name in _native.bundled_names():
         bundled = _load_bundled(name)
-        if bundled._native.control_tokens() == controls and list(bundled.eos_ids) == eos_ids:
+        same = bundled._native.control_tokens() == controls and list(bundled.eos_ids) == eos_ids
+        if same and template is None:
             return bundled
     shared = _native.Tokenizer.bundled(_native.bundled_names()[0])
-    return Tokenizer(shared.with_control_tokens(controls, eos_ids), name, fingerprint)
+    return Tokenizer(shared.with_control_tokens(controls, eos_ids), name, fingerprint, template)

@@ -22,6 +22,7 @@ from kizami import _native
 from kizami._about import About
 from kizami._cache import through_cache
 from kizami._files import GENERATION, read_bytes, read_json
+from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
 
@@ -160,7 +161,7 @@ def _about(native: _native.Tokenizer, path: Path, name: str, fingerprint: str) -
     """What the files beside a vocabulary say of the ends of replies and of conversations."""
     config = read_json(path.with_name("tokenizer_config.json")) or {}
     generation = read_json(path.with_name(GENERATION)) or {}
-    template = _template(path, config)
+    template = read_template(path.parent, config)
     names = {text: id_ for id_, text, _ in native.control_tokens()}
     eos_ids = _eos_ids(config, generation, names, native.vocab_size)
     return About(name, fingerprint, eos_ids, template)
@@ -176,22 +177,3 @@ def _eos_ids(
     token = config.get("eos_token")
     text = token.get("content") if isinstance(token, dict) else token
     return [names[text]] if isinstance(text, str) and text in names else []
-
-
-def _template(path: Path, config: dict[str, Any]) -> dict[str, Any] | None:
-    """What is needed to render conversations: the template, and the names that it may print."""
-    file = path.with_name("chat_template.jinja")
-    template = config.get("chat_template")
-    if file.is_file():
-        try:
-            template = read_bytes(file).decode()
-        except UnicodeDecodeError as error:
-            raise VocabularyError(f"{file}: {error}", path=str(file)) from None
-    if template is None:
-        return None
-    kept = {
-        key: value
-        for key, value in config.items()
-        if key.endswith("_token") or key == "extra_special_tokens"
-    }
-    return {"chat_template": template, **kept}

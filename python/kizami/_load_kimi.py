@@ -8,6 +8,7 @@ from typing import Any
 
 from kizami import _native
 from kizami._files import GENERATION, read_bytes, read_json
+from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import UnknownFormatError, VocabularyError
 
@@ -46,7 +47,7 @@ def load_kimi(directory: Path, name: str) -> Tokenizer:
     except VocabularyError as error:
         path = str(directory / CONFIG)
         raise VocabularyError(f"{path}: {error}", path=path) from None
-    return Tokenizer(native, name, fingerprint)
+    return Tokenizer(native, name, fingerprint, read_template(directory, config))
 
 
 def is_kimi(config: dict[str, Any]) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
@@ -22,9 +21,9 @@ from kizami._batch import Batch
 from kizami._export import tiktoken_file, tokenizer_json
 from kizami._ids import explain, invalid_id, native_ids
 from kizami._stream import DecodeStream, stop_strings
+from kizami._templates import render_template, template_variables
 from kizami._write import write_file
 from kizami.errors import (
-    ChatWarning,
     InputTypeError,
     InvalidIdError,
     InvalidValueError,
@@ -453,44 +452,22 @@ class Tokenizer:
                 "render the conversation to segments yourself and call encode_segments",
                 source=self._name,
             )
-        options = dict(template_options)
-        if thinking is not True:
-            options = {"enable_thinking": thinking, "thinking": thinking, **options}
-        if thinking_effort != "max":
-            options.setdefault("reasoning_effort", thinking_effort)
-        given = {
-            "tool_choice": tool_choice,
-            "response_format": response_format,
-            "response_schema": response_schema,
-            "image_prompts": image_prompts,
-        }
-        options.update((key, value) for key, value in given.items() if value is not None)
-        return self._render_template(messages, tools, add_generation_prompt, options)
-
-    def _render_template(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] | None,
-        add_generation_prompt: bool,
-        options: dict[str, Any],
-    ) -> list[Segment]:
-        from kizami.chat.jinja import ChatTemplate
-
-        if self._jinja is None:
-            assert self._template is not None
-            self._jinja = ChatTemplate.from_tokenizer_config(self._template)
-        rendered = self._jinja.render(
-            messages, tools=tools, add_generation_prompt=add_generation_prompt, **options
+        variables = template_variables(
+            template_options,
+            thinking=thinking,
+            thinking_effort=thinking_effort,
+            developer_as_system=developer_as_system,
+            tool_choice=tool_choice,
+            response_format=response_format,
+            response_schema=response_schema,
+            image_prompts=image_prompts,
         )
-        if rendered.untracked:
-            what = ", ".join(sorted(set(rendered.untracked)))
-            warnings.warn(
-                f"the chat template of {self._name!r} does what trust cannot be followed through "
-                f"({what}); text that came of it counts as untrusted",
-                ChatWarning,
-                stacklevel=3,
-            )
-        return rendered.segments
+        if self._jinja is None:
+            from kizami.chat.jinja import ChatTemplate
+
+            self._jinja = ChatTemplate.from_tokenizer_config(self._template)
+        given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
+        return render_template(self._jinja, self._name, messages, **given)
 
     def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Ids:
         """`encode_segments(render_chat(messages, **options))`.
@@ -697,7 +674,7 @@ class Tokenizer:
         # A bundled vocabulary is not carried along: the wheel on the other side has it.
         if self._source == _native.KIMI_RANK_FILE_SHA256:
             controls = self._native.control_tokens()
-            state: Any = (controls, list(self.eos_ids))
+            state: Any = (controls, list(self.eos_ids), self._template)
         else:
             state = self.to_bytes()
         return unpickle, (self._name, self._source, state)

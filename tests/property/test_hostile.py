@@ -103,7 +103,7 @@ def test_pickles_keep_the_ids_that_end_a_reply(tmp_path: Path, tokenizer: Tokeni
     rebuilt = kizami._load.unpickle(
         "kimi-k3",
         kizami._native.KIMI_RANK_FILE_SHA256,
-        (tokenizer._native.control_tokens(), [7, 163839]),
+        (tokenizer._native.control_tokens(), [7, 163839], None),
     )
 
     assert rebuilt == tokenizer

@@ -14,6 +14,7 @@ from typing import Any
 
 import kizami
 from kizami import _native
+from kizami._export import byte_letters
 
 __all__ = ["write_model_files"]
 
@@ -50,7 +51,7 @@ def _added(name: str, id_: int) -> dict[str, Any]:
 
 
 def _merge_list(ranks: dict[bytes, int], added: list[dict[str, Any]]) -> dict[str, Any]:
-    letters = _letters()
+    letters = dict(enumerate(byte_letters()))
 
     def spelled(token: bytes) -> str:
         return token.decode("latin-1").translate(letters)
@@ -95,10 +96,3 @@ def _merges(ranks: dict[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
         ways = ((token[:at], token[at:]) for at in range(1, len(token)))
         pairs = [(left, right) for left, right in ways if left in ranks and right in ranks]
         yield from sorted(pairs, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
-
-
-def _letters() -> dict[int, int]:
-    """The letter for each byte in `tokenizer.json`, where it is not itself: one from 256 on."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in visible]
-    return {byte: 256 + number for number, byte in enumerate(hidden)}

@@ -1,19 +1,11 @@
 //! The alphabet in which byte-level vocabularies are written down: a printable character for each byte.
 
+use crate::pretoken::byte_char;
+
 /// The character of each byte: itself if it is printable, else the next one from U+0100 on (as GPT-2 does it).
 #[must_use]
 pub fn alphabet() -> [char; 256] {
-    let mut next = 0x100;
-    std::array::from_fn(|byte| {
-        let byte = u8::try_from(byte).expect("256 of them");
-        match byte {
-            b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
-            _ => {
-                next += 1;
-                char::from_u32(next - 1).expect("below the surrogates")
-            }
-        }
-    })
+    std::array::from_fn(|byte| byte_char(u8::try_from(byte).expect("256 of them")))
 }
 
 /// Text in that alphabet to bytes, and back.

@@ -32,6 +32,8 @@ mod stage;
 pub use general::GeneralPattern;
 pub use gpt2::GPT2_PATTERN;
 pub use kimi::KIMI_PATTERN;
+#[cfg(feature = "formats")]
+pub(crate) use stage::byte_char;
 #[cfg(feature = "general-pattern")]
 pub use stage::{Behavior, Stage};
 
