@@ -6,6 +6,8 @@ Start with `load("kimi-k3")`, which gives a `Tokenizer`; `Segment` states which 
 from kizami import errors as errors
 from kizami._batch import Batch as Batch
 from kizami._load import load as load
+from kizami._session import Session as Session
+from kizami._session import SessionCache as SessionCache
 from kizami._stream import DecodeStream as DecodeStream
 from kizami._threads import get_num_threads as get_num_threads
 from kizami._threads import set_num_threads as set_num_threads
@@ -17,6 +19,8 @@ __all__ = [
     "Batch",
     "DecodeStream",
     "Segment",
+    "Session",
+    "SessionCache",
     "Tokenizer",
     "__version__",
     "errors",

@@ -19,7 +19,9 @@ from kizami import _native
 from kizami._about import About
 from kizami._batch import Batch
 from kizami._export import tiktoken_file, tokenizer_json
+from kizami._flags import flag
 from kizami._ids import explain, invalid_id, native_ids
+from kizami._session import Session
 from kizami._stream import DecodeStream, stop_strings
 from kizami._templates import render_template, template_variables
 from kizami._write import write_file
@@ -243,7 +245,7 @@ class Tokenizer:
         [163587]
         """
         return self._native.encode(
-            text, _flag(allow_special, "allow_special"), _flag(legacy_chunks, "legacy_chunks")
+            text, flag(allow_special, "allow_special"), flag(legacy_chunks, "legacy_chunks")
         )
 
     def encode_segments(
@@ -265,14 +267,14 @@ class Tokenizer:
         Raises:
             InputTypeError: A segment is malformed; `.segment` is its index.
 
-        Cost: one native call; linear in the text, as `encode`.
+        Cost: one native call; linear in the text, as `encode`. For prompts that grow, `session`.
 
         >>> import kizami
         >>> tokenizer = kizami.load("kimi-k3")
         >>> tokenizer.encode_segments([("<|open|>", True), ("<|open|>", False)]).tolist()
         [163587, 27, 91, 4454, 91, 29]
         """
-        return self._native.encode_segments(segments, _flag(legacy_chunks, "legacy_chunks"))
+        return self._native.encode_segments(segments, flag(legacy_chunks, "legacy_chunks"))
 
     def encode_batch(self, texts: Iterable[str], *, allow_special: bool = False) -> Batch:
         """The ids of many texts: one native call, one array, all allowed threads.
@@ -288,7 +290,7 @@ class Tokenizer:
         >>> kizami.load("kimi-k3").encode_batch(["one", "two words"]).tolist()
         [[787], [35558, 7030]]
         """
-        return Batch(*self._native.encode_batch(texts, _flag(allow_special, "allow_special")))
+        return Batch(*self._native.encode_batch(texts, flag(allow_special, "allow_special")))
 
     def encode_with_offsets(
         self, text: str, *, allow_special: bool = False, unit: Literal["char", "byte"] = "char"
@@ -324,7 +326,7 @@ class Tokenizer:
         >>> tokenizer.encode_with_offsets(text, unit="byte")[2].tolist()
         [2, 5, 6, 7, 8]
         """
-        trusted = _flag(allow_special, "allow_special")
+        trusted = flag(allow_special, "allow_special")
         return self._native.encode_with_offsets(text, trusted, _in_bytes(unit))
 
     def encode_segments_with_offsets(
@@ -360,7 +362,7 @@ class Tokenizer:
         >>> kizami.load("kimi-k3").count("Hello, world")
         3
         """
-        return self._native.count(text, _flag(allow_special, "allow_special"))
+        return self._native.count(text, flag(allow_special, "allow_special"))
 
     def count_segments(self, segments: Iterable[Segment | tuple[str, bool]]) -> int:
         """`len(encode_segments(segments))`, without building the ids.
@@ -519,7 +521,7 @@ class Tokenizer:
         """
         if not isinstance(errors, str):
             raise InputTypeError(f"errors must be str, not {type(errors).__name__}")
-        skip = _flag(skip_special, "skip_special")
+        skip = flag(skip_special, "skip_special")
         converted = native_ids(ids, self.vocab_size)
         try:
             return self._native.decode(converted, skip, errors)
@@ -597,8 +599,18 @@ class Tokenizer:
         >>> stream.stopped
         '###'
         """
-        skip = _flag(skip_special, "skip_special")
+        skip = flag(skip_special, "skip_special")
         return DecodeStream(self._native.stream(skip, stop_strings(stop)))
+
+    def session(self) -> Session:
+        """A `Session`: for prompts that grow, such as those of an agent.
+
+        >>> import kizami
+        >>> session = kizami.load("kimi-k3").session()
+        >>> session.encode_segments([("Hello, world", False)])
+        array([19180,    11,  2695], dtype=uint32)
+        """
+        return Session(self)
 
     # The vocabulary
 
@@ -678,15 +690,6 @@ class Tokenizer:
         else:
             state = self.to_bytes()
         return unpickle, (self._name, self._source, state)
-
-
-def _flag(value: bool, name: str) -> bool:
-    """Only real booleans say whether text is trusted: `"false"` must not."""
-    if value is True or value is False:
-        return value
-    if isinstance(value, (np.bool_, int, np.integer)) and value in (0, 1):
-        return bool(value)
-    raise InputTypeError(f"{name} must be True or False, not {value!r}")
 
 
 def _in_bytes(unit: str) -> bool:

@@ -42,6 +42,17 @@ impl Encoded<'_> {
         self.parts.iter().map(|(worker, range)| &self.workers[*worker].out.ids()[range.clone()])
     }
 
+    /// All ids.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn to_vec(&self) -> Result<Vec<u32>, Error> {
+        let mut ids = Vec::new();
+        crate::error::reserve(&mut ids, self.len)?;
+        self.parts().for_each(|part| ids.extend_from_slice(part));
+        Ok(ids)
+    }
+
     /// Writes all ids to `out`.
     ///
     /// # Panics
@@ -90,14 +101,19 @@ fn encode_here<'t>(
     let mut encoder = encoder(tokenizer, &mut worker);
     let mut segment = 0;
     request.for_each_job(tokenizer, usize::MAX, |job| {
-        if job.segment != segment && ends.is_some() {
-            fill_ends(&mut ends, job.segment, encoder.flush()?);
+        if ends.is_some() {
+            encoder.mark(job.segment - segment);
             segment = job.segment;
         }
         run(&mut encoder, &job)
     })?;
+    if ends.is_some() {
+        encoder.mark(request.segments() - segment);
+    }
     let len = encoder.flush()?;
-    fill_ends(&mut ends, request.segments(), len);
+    if let Some(ends) = &mut ends {
+        **ends = encoder.ends();
+    }
     Ok(Encoded { workers: vec![worker], parts: vec![(0, 0..len)], len })
 }
 
@@ -199,11 +215,14 @@ fn work_off<'t>(
         for index in groups[group].clone() {
             run(&mut encoder, &jobs[index])?;
             if with_lens {
-                let before = std::mem::replace(&mut end, encoder.flush()?);
-                lens.push((index, end - before));
+                encoder.mark(1);
             }
         }
         end = encoder.flush()?;
+        let mut before = start;
+        for (index, end) in groups[group].clone().zip(encoder.ends()) {
+            lens.push((index, end - std::mem::replace(&mut before, end)));
+        }
         parts.push((group, start..end));
     }
     Ok(Share { worker, parts, lens })

@@ -76,6 +76,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// The same where the segment at fault is another one to the caller.
+    pub(crate) fn at_segment(self, index: impl Fn(usize) -> usize) -> Self {
+        match self {
+            Error::TooLong { segment, bytes } => Error::TooLong { segment: index(segment), bytes },
+            other => other,
+        }
+    }
+}
+
 /// Makes room for `more` elements, or says that there is none; for buffers whose size a caller decides.
 pub(crate) fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<(), Error> {
     buffer.try_reserve(more).map_err(|_| Error::Memory { bytes: more.saturating_mul(size_of::<T>()) })

@@ -25,6 +25,7 @@ mod piece;
 pub mod pretoken;
 mod request;
 pub mod segment;
+pub mod session;
 pub mod simd;
 pub mod special;
 mod stops;

@@ -29,6 +29,8 @@ pub(crate) struct Probes {
     missing: usize,
     /// Ids of pre-tokens that have too many for an answer.
     spilled: Vec<u32>,
+    /// Places in the batch, in ascending order, of which somebody wants to know where they are in the output.
+    marks: Vec<usize>,
 }
 
 impl Default for Probes {
@@ -40,6 +42,19 @@ impl Default for Probes {
             misses: [0; BATCH],
             missing: 0,
             spilled: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+}
+
+impl Probes {
+    /// Turns the marks into places of the output, which holds `before` ids before this batch of `n` pre-tokens.
+    fn place_marks(&mut self, n: usize, mut before: usize, ends: &mut Vec<usize>) {
+        let mut at = 0;
+        for mark in self.marks.drain(..) {
+            before += self.answers[at..mark.min(n)].iter().map(Ids::len).sum::<usize>();
+            at = mark;
+            ends.push(before);
         }
     }
 }
@@ -57,6 +72,7 @@ pub(crate) struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     pub fn new(tables: &'a Tables, pattern: &'a Pattern, worker: &'a mut Worker) -> Self {
         worker.batch.clear();
+        worker.probes.marks.clear();
         Encoder { tables, pattern, level: simd::level(), base: &[], worker }
     }
 
@@ -101,13 +117,27 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Notes `times` over where the output will end that all until now gives: [`Encoder::ends`] tells.
+    pub fn mark(&mut self, times: usize) {
+        let Worker { batch, probes, .. } = &mut *self.worker;
+        probes.marks.extend(std::iter::repeat_n(batch.ranges().len(), times));
+    }
+
+    /// For each mark, as far as it was flushed, the number of ids before it in the output. Forgets them.
+    pub fn ends(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.worker.ends)
+    }
+
     /// Puts all ids so far into the output; returns how many it holds.
     pub fn flush(&mut self) -> Result<usize, Error> {
-        let Worker { batch, probes, scratch, cache, out, .. } = &mut *self.worker;
+        let Worker { batch, probes, scratch, cache, out, ends, .. } = &mut *self.worker;
         let ranges = batch.ranges();
-        if !ranges.is_empty() {
+        if ranges.is_empty() {
+            probes.place_marks(0, out.len(), ends);
+        } else {
             self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words });
             solve(self.tables, self.base, ranges, probes, cache, scratch);
+            probes.place_marks(ranges.len(), out.len(), ends);
             self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
             batch.clear();
         }
@@ -190,7 +220,7 @@ fn solve(
     cache: &mut Cache,
     scratch: &mut Scratch,
 ) {
-    let Probes { keys, hashes, answers, misses, missing, spilled } = probes;
+    let Probes { keys, hashes, answers, misses, missing, spilled, .. } = probes;
     spilled.clear();
     let mut unknown = 0;
     for at in 0..*missing {

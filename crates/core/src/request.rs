@@ -115,6 +115,17 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::TooLong`] for a segment above [`MAX_BYTES`]; [`Error::Memory`]; [`Error::Pattern`].
     pub fn new(tokenizer: &Tokenizer, segments: &'a [Segment<'a>], legacy_chunks: bool) -> Result<Self, Error> {
+        Request::resumed(tokenizer, segments, legacy_chunks, None)
+    }
+
+    /// The same where the first segment is the end of another one: `first_cuts` are the cuts of that in it, in units of
+    /// its text. It is one that needs no parts.
+    pub fn resumed(
+        tokenizer: &Tokenizer,
+        segments: &'a [Segment<'a>],
+        legacy_chunks: bool,
+        mut first_cuts: Option<Vec<usize>>,
+    ) -> Result<Self, Error> {
         let legacy_chunks = legacy_chunks && tokenizer.cuts;
         let mut request = Request {
             segments,
@@ -132,7 +143,12 @@ impl<'a> Request<'a> {
             let first = request.cuts.len();
             let simple = tokenizer.normalizer.is_none() && tokenizer.controls.is_simple(segment.allow_special);
             let place = if simple {
-                request.place(segment, legacy_chunks)?
+                let cuts = first_cuts.take_if(|_| index == 0).unwrap_or_else(|| {
+                    // What is short is not cut.
+                    let may_be = legacy_chunks && segment.text.len() > JOINED_BYTES;
+                    if may_be { segment.text.cuts() } else { Vec::new() }
+                });
+                request.place(segment, cuts)?
             } else {
                 request.place_parts(tokenizer, index, segment, legacy_chunks)?
             };
@@ -147,24 +163,20 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
-    /// Places one segment, and adds its cuts.
-    fn place(&mut self, segment: &Segment<'a>, legacy_chunks: bool) -> Result<Place<'a>, Error> {
+    /// Places one segment, and adds its cuts, which are in units of its text.
+    fn place(&mut self, segment: &Segment<'a>, cuts: Vec<usize>) -> Result<Place<'a>, Error> {
         let text = segment.text;
         let arena = &mut self.arena;
         let start = arena.len();
-        if text.len() <= JOINED_BYTES {
-            // Too short for a cut.
-            text.append_utf8(arena)?;
-            return Ok(Place::Arena(start, arena.len()));
-        }
-        let cuts = if legacy_chunks { text.cuts() } else { Vec::new() };
-        if let Some(bytes) = text.as_utf8() {
-            self.cuts.extend(cuts);
-            return Ok(Place::Borrowed(bytes));
-        }
-        if !segment.allow_special {
-            self.cuts.extend(cuts);
-            return Ok(Place::Wide(text));
+        if text.len() > JOINED_BYTES {
+            if let Some(bytes) = text.as_utf8() {
+                self.cuts.extend(cuts);
+                return Ok(Place::Borrowed(bytes));
+            }
+            if !segment.allow_special {
+                self.cuts.extend(cuts);
+                return Ok(Place::Wide(text));
+            }
         }
         // Piece by piece, so that a cut parts a surrogate pair.
         let mut from = 0;

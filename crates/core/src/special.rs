@@ -204,6 +204,12 @@ impl Controls {
         &self.tokens[self.controls..]
     }
 
+    /// Bytes of the longest name, or 0 if there is none.
+    #[must_use]
+    pub fn longest_name(&self) -> usize {
+        self.tokens.iter().map(|t| t.name.len()).max().unwrap_or(0)
+    }
+
     /// One past the highest id, or 0 if there is none.
     #[must_use]
     pub fn end(&self) -> u32 {

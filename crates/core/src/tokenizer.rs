@@ -156,6 +156,19 @@ impl Tokenizer {
         Ok(Prepared { tokenizer: self, request: Request::new(self, segments, options.legacy_chunks)? })
     }
 
+    /// The ids of `segments`, the first of which is the end of another one that is cut at `cuts` of it; `ends` as in
+    /// [`Prepared::encode`].
+    pub(crate) fn encode_from(
+        &self,
+        segments: &[Segment<'_>],
+        options: Options,
+        cuts: Option<Vec<usize>>,
+        ends: &mut Vec<usize>,
+    ) -> Result<Encoded<'_>, Error> {
+        let request = Request::resumed(self, segments, options.legacy_chunks, cuts)?;
+        encode::encode(self, &request, Some(ends))
+    }
+
     /// The ids of `segments`: the concatenation of the ids of each.
     ///
     /// # Errors
@@ -172,11 +185,7 @@ impl Tokenizer {
     /// # Ok::<(), kizami_core::Error>(())
     /// ```
     pub fn encode(&self, segments: &[Segment<'_>], options: Options) -> Result<Vec<u32>, Error> {
-        let encoded = self.prepare(segments, options)?.encode(None)?;
-        let mut ids = Vec::new();
-        crate::error::reserve(&mut ids, encoded.len())?;
-        encoded.parts().for_each(|part| ids.extend_from_slice(part));
-        Ok(ids)
+        self.prepare(segments, options)?.encode(None)?.to_vec()
     }
 
     /// The bytes of `ids`, concatenated; with `skip_special`, without the control tokens flagged so.

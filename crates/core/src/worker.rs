@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     pub scratch: Scratch,
     pub cache: Cache,
     pub out: Output,
+    /// Places of the output that an encoder marked.
+    pub ends: Vec<usize>,
     /// UTF-8 of a text that came as something else.
     pub utf8: Vec<u8>,
 }
@@ -38,6 +40,7 @@ impl Worker {
             scratch: Scratch::default(),
             cache: Cache::new()?,
             out: Output::default(),
+            ends: Vec::new(),
             utf8: Vec::new(),
         })
     }
@@ -161,6 +164,7 @@ impl Drop for Loan<'_> {
             return;
         }
         worker.out.clear();
+        worker.ends.clear();
         if worker.out.ids.len() > MAX_IDLE_ROOM {
             worker.out = Output::default();
         }

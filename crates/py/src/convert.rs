@@ -26,32 +26,11 @@ pub struct Held<'py>(Vec<(Bound<'py, PyString>, bool)>);
 impl<'py> Held<'py> {
     /// From any iterable of segments: `(text, allow_special)` pairs, or objects with these two attributes.
     pub fn from_segments(segments: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if segments.is_instance_of::<PyString>() {
-            let message =
-                "segments must be an iterable of (text, allow_special), not str; use encode(text) for one text";
-            return Err(raise(segments.py(), "InputTypeError", message, &[]));
-        }
-        let wrong = || {
-            let message = format!("segments must be an iterable of (text, allow_special), not {}", type_name(segments));
-            raise(segments.py(), "InputTypeError", &message, &[])
-        };
-        if let Ok(list) = segments.cast_exact::<PyList>() {
-            return Self::from_list(list);
-        }
         let mut held = Vec::with_capacity(length_hint(segments)?);
-        for (index, item) in iterate(segments, wrong)?.enumerate() {
-            held.push(parse_segment(&item?).map_err(|e| e.into_py_err(segments.py(), index))?);
-        }
-        Ok(Held(held))
-    }
-
-    /// From a list of segments: the common case, without an iterator between.
-    fn from_list(segments: &Bound<'py, PyList>) -> PyResult<Self> {
-        let mut held = Vec::with_capacity(segments.len());
-        // What reads a segment may run the caller's code, which may shorten the list.
-        while let Ok(item) = segments.get_item(held.len()) {
-            held.push(parse_segment(&item).map_err(|e| e.into_py_err(segments.py(), held.len()))?);
-        }
+        for_each_segment(segments, 0, |_, text, allow_special| {
+            held.push((text, allow_special));
+            Ok(())
+        })?;
         Ok(Held(held))
     }
 
@@ -104,18 +83,57 @@ impl<'py> Held<'py> {
 }
 
 fn as_segment<'a>(text: &'a Bound<'_, PyString>, allow_special: bool) -> PyResult<Segment<'a>> {
+    Ok(Segment { text: as_text(text)?, allow_special })
+}
+
+/// The characters of a string, in its own memory.
+pub fn as_text<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     // SAFETY: `data` reads CPython's own description of the string, whose memory never changes. The tests run it on
     // each platform and Python version that wheels are built for, as its contract asks.
-    let text = match unsafe { text.data() }? {
+    Ok(match unsafe { text.data() }? {
         PyStringData::Ucs1(bytes) => Text::Latin1(bytes),
         PyStringData::Ucs2(units) => Text::Ucs2(units),
         PyStringData::Ucs4(units) => Text::Ucs4(units),
+    })
+}
+
+/// Calls `each` with every segment of an iterable from the index `first` on: the item, its text and its trust. Segments are
+/// `(text, allow_special)` pairs, or objects with these two attributes. `first` above 0 is for lists.
+pub fn for_each_segment<'py>(
+    segments: &Bound<'py, PyAny>,
+    first: usize,
+    mut each: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyString>, bool) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = segments.py();
+    if segments.is_instance_of::<PyString>() {
+        let message = "segments must be an iterable of (text, allow_special), not str; use encode(text) for one text";
+        return Err(raise(py, "InputTypeError", message, &[]));
+    }
+    let mut index = first;
+    let mut take = |item: Bound<'py, PyAny>| {
+        let (text, allow_special) = parse_segment(&item).map_err(|e| e.into_py_err(py, index))?;
+        index += 1;
+        each(item, text, allow_special)
     };
-    Ok(Segment { text, allow_special })
+    // The common case, without an iterator between.
+    if let Ok(list) = segments.cast_exact::<PyList>() {
+        // What reads a segment may run the caller's code, which may shorten the list.
+        let mut at = first;
+        while let Ok(item) = list.get_item(at) {
+            take(item)?;
+            at += 1;
+        }
+        return Ok(());
+    }
+    let wrong = || {
+        let message = format!("segments must be an iterable of (text, allow_special), not {}", type_name(segments));
+        raise(py, "InputTypeError", &message, &[])
+    };
+    iterate(segments, wrong)?.try_for_each(|item| take(item?))
 }
 
 /// A caller's `__len__`, as far as it is believed; 0 where there is none.
-fn length_hint(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub fn length_hint(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     match object.len() {
         Ok(len) => Ok(len.min(MAX_HINT)),
         Err(error) if is_about_types(object.py(), &error) => Ok(0),

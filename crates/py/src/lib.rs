@@ -5,8 +5,10 @@
 
 mod convert;
 mod errors;
+mod session;
 mod stream;
 mod tokenizer;
+mod values;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,11 +52,15 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
     #[pymodule_export]
+    use super::session::{IdMemory, Session, SessionCache};
+    #[pymodule_export]
     use super::stream::DecodeStream;
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
     use super::{bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
+    #[pymodule_export]
+    use super::values::{common_prefix, remembered};
     use pyo3::prelude::*;
 
     #[pymodule_init]

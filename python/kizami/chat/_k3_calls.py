@@ -33,16 +33,17 @@ class ReadAhead(NamedTuple):
     tools: dict[int, Any]
 
 
-def read_ahead(messages: list[Any]) -> ReadAhead:
+def read_ahead(messages: list[Any], first: int = 0) -> ReadAhead:
     """Read the tool calls and the tool lists of every message.
 
-    Roles do not matter yet: the published renderer refuses wrong arguments in any message.
+    Roles do not matter yet: the published renderer refuses wrong arguments in any message. The
+    first of `messages` has the index `first`.
 
     Raises:
         ChatTypeError, ChatValueError: See `read_arguments` and `sorted_copy`.
     """
     ahead = ReadAhead({}, {})
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages, first):
         if not isinstance(message, dict):
             continue
         if tools := message.get("tools"):

@@ -32,16 +32,18 @@ class Writer:
 
     Attributes:
         out: The segments so far.
+        marks: Of each assistant message, its index and where its segments begin.
         notes: The warnings to give.
         place: What is being written: index of a message (0-based), or name of an option.
         prompts: `image_prompts`, or None.
         used: How many of `prompts` have been taken.
     """
 
-    __slots__ = ("notes", "out", "place", "prompts", "used")
+    __slots__ = ("marks", "notes", "out", "place", "prompts", "used")
 
     def __init__(self, prompts: Sequence[Any] | None) -> None:
         self.out: list[Segment] = []
+        self.marks: list[tuple[int, int]] = []
         self.notes: list[ChatWarning] = []
         self.place: Place = "`messages`"
         self.prompts = prompts
@@ -53,13 +55,14 @@ class Writer:
     def messages(
         self,
         messages: list[Any],
+        first: int,
         ahead: ReadAhead,
         thinking: bool,
         developer_as_system: bool,
     ) -> None:
         run: list[ToolMessage] = []
         results = Results([])
-        for index, message in enumerate(messages):
+        for index, message in enumerate(messages, first):
             is_dict = isinstance(message, dict)
             role = message.get("role") if is_dict else None
             if role == "tool":
@@ -76,6 +79,7 @@ class Writer:
             if role == "user":
                 self.plain(message, k3.USER_START)
             elif role == "assistant":
+                self.marks.append((index, len(self.out)))
                 results = self.assistant(message, ahead.calls.get(index, []), thinking)
             elif role == "system":
                 self.system(message, ahead.tools.get(index))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kizami.chat import _k3_parts as k3
 from kizami.chat._k3_calls import read_ahead, sorted_copy
@@ -108,21 +108,90 @@ def render(
     >>> [(segment.text, segment.allow_special) for segment in segments[6:9]]
     [('<|sep|>', True), ('<|sep|> hi', False), ('<|close|>', True)]
     """
+    options = {
+        "tools": tools,
+        "add_generation_prompt": add_generation_prompt,
+        "thinking": thinking,
+        "thinking_effort": thinking_effort,
+        "tool_choice": tool_choice,
+        "response_format": response_format,
+        "response_schema": response_schema,
+        "image_prompts": image_prompts,
+        "developer_as_system": developer_as_system,
+    }
+    return render_from(_as_list(messages), 0, **options).segments
+
+
+RESUMABLE = frozenset(render.__kwdefaults__) - {"image_prompts"}
+"""Options with which `render_from` may begin behind the first message."""
+
+
+class Rendered(NamedTuple):
+    """A prompt, or the end of one.
+
+    Attributes:
+        segments: In prompt order.
+        marks: Where it may begin another time (see `render_from`): index of the message in the
+            conversation, and index in `segments` of the first segment that is its own.
+        warned: Whether there was something to warn of.
+    """
+
+    segments: list[Segment]
+    marks: list[tuple[int, int]]
+    warned: bool
+
+
+def may_begin(message: Any) -> bool:
+    """Whether what is before a message has no part in how it, and all behind it, is rendered.
+
+    >>> may_begin({"role": "assistant", "content": "Hi"}), may_begin({"role": "tool"})
+    (True, False)
+    """
+    return isinstance(message, dict) and message.get("role") == "assistant"
+
+
+def render_from(
+    messages: list[Any],
+    first: int,
+    *,
+    tools: Any = None,
+    add_generation_prompt: bool = True,
+    thinking: bool = True,
+    thinking_effort: str | None = "max",
+    tool_choice: Any = None,
+    response_format: Any = None,
+    response_schema: Any = None,
+    image_prompts: Sequence[str] | None = None,
+    developer_as_system: bool = False,
+) -> Rendered:
+    """Render the messages of a conversation from the one with index `first` on, as `render` does.
+
+    `messages` are those alone. What stands before the first message of a conversation is rendered
+    if `first` is 0. Above 0 it needs a message that `may_begin`, no `image_prompts`, and that
+    `render` accepts the messages before it.
+
+    >>> from kizami.chat import kimi_k3
+    >>> talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    >>> whole = kimi_k3.render_from(talk, 0)
+    >>> message, segment = whole.marks[-1]
+    >>> kimi_k3.render_from(talk[message:], message).segments == whole.segments[segment:]
+    True
+    """
     add_generation_prompt = _flag("add_generation_prompt", add_generation_prompt)
     thinking = _flag("thinking", thinking)
     developer_as_system = _flag("developer_as_system", developer_as_system)
-    conversation = _as_list(messages)
     writer = Writer(_checked_prompts(image_prompts))
-    ahead = read_ahead(conversation)
+    ahead = read_ahead(messages, first)
     tool_list = sorted_copy("`tools`", tools) if tools else None
     schema_place, schema = _schema(response_format, response_schema)
     schema = sorted_copy(schema_place, schema)
     try:
-        if tool_list:
-            writer.tool_list("`tools`", k3.TOOLS_TEXT, tool_list)
-        if thinking:
-            writer.out += _effort_note(thinking_effort)
-        writer.messages(conversation, ahead, thinking, developer_as_system)
+        if first == 0:
+            if tool_list:
+                writer.tool_list("`tools`", k3.TOOLS_TEXT, tool_list)
+            if thinking:
+                writer.out += _effort_note(thinking_effort)
+        writer.messages(messages, first, ahead, thinking, developer_as_system)
         writer.tool_choice(tool_choice)
         writer.response_format(response_format, schema_place, schema)
     except RecursionError:
@@ -132,7 +201,7 @@ def render(
         writer.out += k3.GENERATE_THINK if thinking else k3.GENERATE_RESPONSE
     for note in writer.notes:
         warnings.warn(note, stacklevel=_level_of_caller())
-    return writer.out
+    return Rendered(writer.out, writer.marks, bool(writer.notes))
 
 
 def _level_of_caller() -> int:

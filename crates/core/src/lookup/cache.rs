@@ -105,6 +105,13 @@ impl Ids<LONG_IDS> {
         Ids(places)
     }
 
+    /// How many ids it stands for.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spill().map_or_else(|| self.count(), |range| range.len())
+    }
+
     /// Where the ids are if they are not here.
     #[inline(always)]
     #[must_use]
