@@ -159,6 +159,8 @@ class Session:
         while marks and not kimi_k3.may_begin(messages[talk.marks[marks - 1][0]]):
             marks -= 1
         start, segment = talk.marks[marks - 1] if marks else (0, 0)
+        if start == 0:  # what stands before the first message belongs to it
+            segment = 0
         copies = [_native.remembered(message) for message in messages[same:]]
         # As they were copied, where that can be: another thread may change the messages meanwhile.
         new = [

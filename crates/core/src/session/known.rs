@@ -173,11 +173,10 @@ fn parts_at(tokenizer: &Tokenizer, text: Text<'_>, at: usize) -> bool {
 /// How many of `ids`, which spell `text`, spell `text[..at]`; None if one of them runs over that place.
 fn ids_before(tokenizer: &Tokenizer, text: Text<'_>, ids: &[u32], at: usize) -> Option<usize> {
     let len_of = |&id: &u32| tokenizer.token_bytes(id).map_or(0, <[u8]>::len);
-    if at < text.len() / 2 {
-        walk(utf8_len(text, 0, at)?, ids.iter().map(len_of))
-    } else {
-        Some(ids.len() - walk(utf8_len(text, at, text.len())?, ids.iter().rev().map(len_of))?)
-    }
+    let from_start = || walk(utf8_len(text, 0, at)?, ids.iter().map(len_of));
+    let from_end = || Some(ids.len() - walk(utf8_len(text, at, text.len())?, ids.iter().rev().map(len_of))?);
+    // The shorter way first; the other one may be free of surrogates.
+    if at < text.len() / 2 { from_start().or_else(from_end) } else { from_end().or_else(from_start) }
 }
 
 /// How many of these lengths add up to `bytes`.

@@ -12,6 +12,8 @@ use crate::tokenizer::{Options, Tokenizer};
 
 /// Segments of fewer units are not looked for elsewhere in the last prompt: they are encoded sooner.
 const WORTH_FINDING: usize = 256;
+/// Fewer ids at the end of the last prompt are not taken over: they are encoded sooner than moved.
+const WORTH_MOVING: usize = 64;
 
 /// Where the ids of a segment come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +131,19 @@ fn range(ends: &[usize], index: usize) -> (usize, usize) {
     (index.checked_sub(1).map_or(0, |before| ends[before]), ends[index])
 }
 
-/// Where the ids of each segment are in the last prompt, if it stood there somewhere.
+/// Where the ids of each segment are in the last prompt, if it stood there: at its end, or, if it is long, anywhere.
 fn moved<S: Source>(last: &[Known<S>], begin: usize, segments: &[(S, bool)]) -> Vec<Origin> {
-    let is_worth = |source: &S| source.text().len() >= WORTH_FINDING;
     let mut origins = vec![Origin::Encoded(0); segments.len()];
-    if !last.iter().any(|known| is_worth(&known.source)) || !segments.iter().any(|(source, _)| is_worth(source)) {
+    let start = |index: usize| index.checked_sub(1).map_or(begin, |before| last[before].end);
+    let at_end = last.iter().rev().zip(segments.iter().rev()).take_while(|(known, given)| known.is(given)).count();
+    let (last_rest, rest) = (last.len() - at_end, segments.len() - at_end);
+    if last.last().map_or(begin, |known| known.end) - start(last_rest) >= WORTH_MOVING {
+        for (origin, index) in origins[rest..].iter_mut().zip(last_rest..) {
+            *origin = Origin::Known(start(index), last[index].end);
+        }
+    }
+    let is_worth = |source: &S| source.text().len() >= WORTH_FINDING;
+    if !last.iter().any(|known| is_worth(&known.source)) || !segments[..rest].iter().any(|(source, _)| is_worth(source)) {
         return origins;
     }
     let state = RandomState::new();
@@ -142,19 +152,14 @@ fn moved<S: Source>(last: &[Known<S>], begin: usize, segments: &[(S, bool)]) -> 
         known::sample(source.text(), allow_special, &mut hasher);
         hasher.finish()
     };
-    let mut starts = vec![begin];
-    starts.extend(last.iter().map(|known| known.end));
     let candidates = last.iter().enumerate().filter(|(_, known)| is_worth(&known.source));
     let by_print: HashMap<u64, usize> =
         candidates.map(|(index, known)| (print(&known.source, known.allow_special), index)).collect();
-    for (origin, given) in origins.iter_mut().zip(segments) {
+    for (origin, given) in origins[..rest].iter_mut().zip(segments) {
         let (source, allow_special) = given;
-        if !is_worth(source) {
-            continue;
-        }
-        let found = by_print.get(&print(source, *allow_special));
+        let found = is_worth(source).then(|| by_print.get(&print(source, *allow_special))).flatten();
         if let Some(&index) = found.filter(|&&index| last[index].is(given)) {
-            *origin = Origin::Known(starts[index], last[index].end);
+            *origin = Origin::Known(start(index), last[index].end);
         }
     }
     origins
