@@ -58,9 +58,9 @@ mod native {
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
-    use super::{bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
-    #[pymodule_export]
     use super::values::{common_prefix, remembered};
+    #[pymodule_export]
+    use super::{bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -107,10 +107,7 @@ fn is_same(kept: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> 
     Ok(false)
 }
 
-fn all_same<'py>(
-    as_many: bool,
-    pairs: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-) -> PyResult<bool> {
+fn all_same<'py>(as_many: bool, pairs: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> PyResult<bool> {
     if !as_many {
         return Ok(false);
     }

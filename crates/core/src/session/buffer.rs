@@ -165,7 +165,14 @@ mod tests {
     fn of_many_who_append_one_does() {
         let ids = of(&[0], 100);
         let won: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (1..5).map(|n| scope.spawn({ let ids = &ids; move || ids.append(2, [&[n, n][..]]) })).collect();
+            let threads: Vec<_> = (1..5)
+                .map(|n| {
+                    scope.spawn({
+                        let ids = &ids;
+                        move || ids.append(2, [&[n, n][..]])
+                    })
+                })
+                .collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(won.len(), 1);

@@ -149,19 +149,15 @@ impl<S: Source> SessionCache<S> {
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
-    pub fn encode(
-        &self,
-        tokenizer: &Tokenizer,
-        segments: Vec<(S, bool)>,
-        options: Options,
-    ) -> Result<Grown<S>, Error> {
+    pub fn encode(&self, tokenizer: &Tokenizer, segments: Vec<(S, bool)>, options: Options) -> Result<Grown<S>, Error> {
         let root = ROOT + u32::from(options.legacy_chunks && tokenizer.makes_cuts());
         let ranges = ranges(&segments);
         let prints: Vec<u64> = ranges.iter().map(|range| self.print(&segments[range.clone()])).collect();
         let found = self.lock().find(root, &prints);
         // As far as it is true.
         let same = |(chunk, range): &(&Chunk<S>, &Range<usize>)| {
-            chunk.len() == range.len() && chunk.iter().zip(&segments[(*range).clone()]).all(|(known, given)| known.is(given))
+            chunk.len() == range.len()
+                && chunk.iter().zip(&segments[(*range).clone()]).all(|(known, given)| known.is(given))
         };
         let depth = found.path.iter().zip(&ranges).take_while(same).count();
         let first = ranges[..depth].last().map_or(0, |range| range.end);

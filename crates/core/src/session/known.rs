@@ -87,9 +87,8 @@ fn common_units(a: Text<'_>, b: Text<'_>) -> usize {
 
 fn common<A: Copy + Into<u32>, B: Copy + Into<u32>>(a: &[A], b: &[B]) -> usize {
     // Without a way out in the middle, so that it becomes vector code.
-    let same = |(a, b): (&[A], &[B])| {
-        a.iter().zip(b).fold(true, |same, (&a, &b)| same & (Into::<u32>::into(a) == b.into()))
-    };
+    let same =
+        |(a, b): (&[A], &[B])| a.iter().zip(b).fold(true, |same, (&a, &b)| same & (Into::<u32>::into(a) == b.into()));
     const BLOCK: usize = 256;
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK)).take_while(|&pair| same(pair)).count();
     let start = blocks * BLOCK;

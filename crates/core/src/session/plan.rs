@@ -143,7 +143,8 @@ fn moved<S: Source>(last: &[Known<S>], begin: usize, segments: &[(S, bool)]) -> 
         }
     }
     let is_worth = |source: &S| source.text().len() >= WORTH_FINDING;
-    if !last.iter().any(|known| is_worth(&known.source)) || !segments[..rest].iter().any(|(source, _)| is_worth(source)) {
+    if !last.iter().any(|known| is_worth(&known.source)) || !segments[..rest].iter().any(|(source, _)| is_worth(source))
+    {
         return origins;
     }
     let state = RandomState::new();
