@@ -129,6 +129,20 @@ def test_modes_run(run: Any, tmp_path: Path, mode: str) -> None:
     assert ("load_seconds" in line) == mode.startswith("cold")
 
 
+def test_prompts_that_grow_are_measured_in_several_ways(run: Any, tmp_path: Path) -> None:
+    command = ["bench", "--quick", "--cases", "grow-*", "--rounds", "1", "--engines", "kizami"]
+    done = run(*command, "--out", "record.jsonl", KIZAMI_SHARED=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr.decode()
+    lines = list(map(json.loads, (tmp_path / "record.jsonl").read_text().splitlines()))
+    assert [line["engine"] for line in lines] == ["kizami", "kizami_session", "kizami_cache"]
+    assert len({line["ids_sha256"] for line in lines}) == 1
+    assert all(line["exact"] for line in lines)
+    assert all(line["seconds"]["samples"] == 2 for line in lines)
+    checked = run("bench", "--check", "record.jsonl")
+    assert "a turn more" in checked.stdout.decode()
+
+
 def test_own_texts_are_measured(run: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("a prompt of mine, 語\n", encoding="utf-8")
     command = ["bench", "--text", "mine.txt", "--rounds", "1", "--engines", "kizami"]

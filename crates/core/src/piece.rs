@@ -52,7 +52,7 @@ impl Probes {
     fn place_marks(&mut self, n: usize, mut before: usize, ends: &mut Vec<usize>) {
         let mut at = 0;
         for mark in self.marks.drain(..) {
-            before += self.answers[at..mark.min(n)].iter().map(Ids::len).sum::<usize>();
+            before += self.answers[at..mark.min(n)].iter().map(Ids::total).sum::<usize>();
             at = mark;
             ends.push(before);
         }

@@ -6,14 +6,17 @@ Read next: `modes`, which uses all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from kizami.bench.cases import Case
 from kizami.bench.client import FaultError, Worker, WorkerSettings
+from kizami.bench.lab.engines import WAYS
 from kizami.bench.lab.inputs import Prompt, write_prompts
 from kizami.bench.prompts import Prompts
+from kizami.bench.table import OURS
 
 __all__ = ["Bench"]
 
@@ -59,7 +62,9 @@ class Bench:
 
     def names(self, case: Case) -> list[str]:
         """The engines that a case measures now."""
-        return [name for name in self.engines if name not in self.absent and case.takes(name)]
+        ways = WAYS.get(case.mode, ()) if OURS in self.engines else ()
+        names = [*self.engines, *ways]
+        return [name for name in names if name not in self.absent and case.takes(name)]
 
     def start(self, engine: str, case: Case) -> Worker:
         """A fresh process for the engine.
@@ -102,6 +107,9 @@ class Bench:
         seeds = range(base + number * 1000, base + number * 1000 + case.prompts)
         path = self.folder / "prompts.json"
         prompts = [self.prompt(case, seed) for seed in seeds]
+        if case.turn is not None:
+            turn = replace(case, tokens=case.turn, turn=None)
+            prompts[1:] = [self.prompt(turn, seed) for seed in seeds[1:]]
         size = sum(len(text.encode()) for prompt in prompts for text, _ in prompt)
         return path, write_prompts(path, prompts), size
 

@@ -37,6 +37,8 @@ class Case:
         kind: A kind of text.
         tokens, bytes, chars: Size of one prompt; one of the three is given.
         prompts: Prompts in one round, each timed on its own.
+        turn: In the mode "grow", ids of each turn that follows a prompt.
+        renew: In the mode "grow", give what is known as new objects.
         rounds: How often each engine has its turn; every round has new text.
         threads: Threads that an engine may use; None leaves it to the engine.
         callers: Threads that call at the same time.
@@ -54,6 +56,8 @@ class Case:
     bytes: int | None = None
     chars: int | None = None
     prompts: int = 1
+    turn: int | None = None
+    renew: bool = False
     rounds: int = 9
     threads: int | None = None
     callers: int = 1

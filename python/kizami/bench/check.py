@@ -109,11 +109,12 @@ def _verdict(target: dict[str, Any], name: str, cases: dict[str, Lines]) -> Verd
 
 
 def _against_rivals(target: dict[str, Any], lines: Lines) -> tuple[str, bool | None, str]:
-    ours = _figure(lines[OURS], "seconds.median")
+    engine = target.get("engine", OURS)
+    ours = _figure(lines.get(engine, {}), "seconds.median")
     rivals = {
         name: middle
         for name, line in lines.items()
-        if name == target.get("rival", name) and name != OURS
+        if (name == target["rival"] if "rival" in target else not name.startswith(OURS))
         if (middle := _figure(line, "seconds.median")) is not None
     }
     if ours is None or not rivals:

@@ -119,6 +119,23 @@ def _warm(bench: Bench, case: Case, results: Results) -> None:
         results[name].seconds += _seconds(answer)
 
 
+def _grow(bench: Bench, case: Case, results: Results) -> None:
+    """A prompt that is known, and a turn more each time; ids are those of the whole."""
+    _warm_up(bench, replace(case, turn=None, prompts=1), results)
+    facts: dict[str, Any] = {"file": str(bench.folder / "prompts.json"), "renew": case.renew}
+
+    def given(number: int) -> tuple[bytes, int, Truth]:
+        _, data, size = bench.inputs(case, number)
+        return data, size, lambda answers: bench.truth(answers, "grow", **facts)
+
+    def ask(name: str, number: int) -> dict[str, Any]:
+        worker, _ = bench.shared(name, case)
+        return worker.ask("grow", **facts)
+
+    for name, answer in _rounds(bench, case, results, ask, given):
+        results[name].seconds += _seconds(answer)
+
+
 def _cold(bench: Bench, case: Case, results: Results) -> None:
     """The first request of a fresh process; loading is told beside."""
 
@@ -219,6 +236,7 @@ def _loop(bench: Bench, case: Case, results: Results) -> None:
 
 MODES: dict[str, Callable[[Bench, Case, Results], None]] = {
     "warm": _warm,
+    "grow": _grow,
     "cold": _cold,
     "load": _load,
     "decode": _decode,

@@ -122,7 +122,7 @@ def render(
     return render_from(_as_list(messages), 0, **options).segments
 
 
-RESUMABLE = frozenset(render.__kwdefaults__) - {"image_prompts"}
+RESUMABLE = frozenset(render.__kwdefaults__ or ()) - {"image_prompts"}
 """Options with which `render_from` may begin behind the first message."""
 
 

@@ -105,10 +105,10 @@ impl Ids<LONG_IDS> {
         Ids(places)
     }
 
-    /// How many ids it stands for.
+    /// How many ids it stands for, here or elsewhere.
     #[inline]
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.spill().map_or_else(|| self.count(), |range| range.len())
     }
 

@@ -60,6 +60,29 @@ def encode(engine: Engine, file: str, keep: str | None = None) -> dict[str, Any]
     return {"ns": times, "tokens": lengths, "digests": digests}
 
 
+def grow(engine: Engine, file: str, renew: bool) -> dict[str, Any]:
+    """Encode a prompt, then the same with one more turn behind it, and so on; turns are timed.
+
+    The first prompt of the file is the beginning, the others are turns. `renew`: what is known is
+    given as new objects with equal characters, as after reading a request.
+    """
+    times, lengths, digests = [], [], []
+    prompt, *turns = read_prompts(file)
+    engine.grow(prompt)
+    for turn in turns:
+        if renew:
+            # Not by a slice of the whole, which would be the same object.
+            prompt = [("".join([text[:1], text[1:]]), special) for text, special in prompt]
+        prompt = [*prompt, *turn]
+        with _no_collector():
+            start = perf_counter_ns()
+            ids = engine.grow(prompt)
+            times.append(perf_counter_ns() - start)
+        lengths.append(len(ids))
+        digests.append(digest(ids))
+    return {"ns": times, "tokens": lengths, "digests": digests}
+
+
 def decode(engine: Engine, file: str) -> dict[str, Any]:
     """Decode the ids of a file."""
     ids = np.load(file)
@@ -179,6 +202,7 @@ def ticker(engine: Engine, file: str) -> dict[str, Any]:
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "encode": encode,
+    "grow": grow,
     "decode": decode,
     "callers": callers,
     "traffic": traffic,

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from .base import Engine, Ids, ModelFiles
 
-__all__ = ["NAMES", "Engine", "Ids", "ModelFiles", "engine_class"]
+__all__ = ["NAMES", "WAYS", "Engine", "Ids", "ModelFiles", "engine_class"]
 
 NAMES = (
     "kizami",
@@ -22,6 +22,9 @@ NAMES = (
     "tokenizers",
 )
 """All engines, in the order of tables."""
+
+WAYS = {"grow": ("kizami_session", "kizami_cache")}
+"""Other ways to use Kizami, by the mode that measures them beside it."""
 
 
 def engine_class(name: str) -> type[Engine]:

@@ -77,6 +77,10 @@ class Engine:
         """The ids of one text that is not trusted."""
         return self.encode_segments([(text, False)])
 
+    def grow(self, segments: Segments) -> Ids:
+        """The same of a prompt that begins like the last one, or not."""
+        return self.encode_segments(segments)
+
     def prepare(self, ids: Ids) -> Any:
         """Ids in the form that `decode` likes best; not timed."""
         return ids.tolist()
