@@ -51,7 +51,7 @@ pub struct Statistics {
     pub evicted: usize,
 }
 
-/// The ids of recent prompts, for new ones that begin alike. See the [module](self).
+/// The ids of recent prompts, for new ones that begin alike: see the top of `session/cache.rs`.
 ///
 /// # Examples
 /// ```
