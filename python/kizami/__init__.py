@@ -5,6 +5,8 @@ Start with `load("kimi-k3")`, which gives a `Tokenizer`; `Segment` states which 
 
 from kizami import errors as errors
 from kizami._batch import Batch as Batch
+from kizami._blocks import BlockHasher as BlockHasher
+from kizami._blocks import block_hashes as block_hashes
 from kizami._load import load as load
 from kizami._stream import DecodeStream as DecodeStream
 from kizami._threads import get_num_threads as get_num_threads
@@ -15,10 +17,12 @@ from kizami.segments import Segment as Segment
 
 __all__ = [
     "Batch",
+    "BlockHasher",
     "DecodeStream",
     "Segment",
     "Tokenizer",
     "__version__",
+    "block_hashes",
     "errors",
     "get_num_threads",
     "load",

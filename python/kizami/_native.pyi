@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, Final, SupportsIndex, final
 
@@ -12,8 +12,11 @@ __all__ = [
     "KIMI_PATTERN",
     "KIMI_RANK_FILE_SHA256",
     "UNICODE_VERSION",
+    "BlockHasher",
     "DecodeStream",
     "Tokenizer",
+    "block_hasher",
+    "block_schemes",
     "bundled_names",
     "char_classes",
     "forget_threads",
@@ -27,11 +30,36 @@ UNICODE_VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
 
+def block_hasher(
+    block_size: int, scheme: str, seed: str | int | None, extra_keys: bytes | None
+) -> BlockHasher: ...
+def block_schemes() -> list[str]: ...
 def bundled_names() -> list[str]: ...
 def char_classes() -> bytes: ...
 def forget_threads() -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
+
+@disjoint_base
+class BlockHasher:
+    def __new__(cls, like: BlockHasher) -> Self: ...
+    def push(
+        self,
+        ids: SupportsIndex | Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]],
+        /,
+        *,
+        extra_keys_at: Mapping[int, tuple[Any, ...]] | None = None,
+    ) -> npt.NDArray[np.unsignedinteger[Any]]: ...
+    def rewind(self, num_ids: int, /) -> int: ...
+    def hashes(self) -> npt.NDArray[np.unsignedinteger[Any]]: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def num_ids(self) -> int: ...
+    @property
+    def num_blocks(self) -> int: ...
 
 @disjoint_base
 class DecodeStream:

@@ -15,10 +15,12 @@ from kizami import errors
 
 PUBLIC = [
     "Batch",
+    "BlockHasher",
     "DecodeStream",
     "Segment",
     "Tokenizer",
     "__version__",
+    "block_hashes",
     "errors",
     "get_num_threads",
     "load",
@@ -71,6 +73,12 @@ def test_names_of_a_stream() -> None:
     assert public(kizami.DecodeStream) == {"finish", "push", "stopped"}
 
 
+def test_names_of_a_hasher() -> None:
+    assert public(kizami.BlockHasher) == {
+        "block_size", "copy", "hashes", "num_blocks", "num_ids", "push", "rewind", "scheme"
+    }  # fmt: skip
+
+
 def test_options_have_the_documented_defaults() -> None:
     def options(function: object) -> dict[str, object]:
         parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
@@ -91,6 +99,9 @@ def test_options_have_the_documented_defaults() -> None:
     assert options(tokenizer.count) == {"allow_special": False}
     assert options(tokenizer.decode) == {"skip_special": False, "errors": "replace"}
     assert options(tokenizer.stream) == {"skip_special": False, "stop": ()}
+    hashed = {"scheme": "vllm-sha256-cbor", "seed": None, "extra_keys": None}
+    assert options(kizami.BlockHasher.__new__) == hashed
+    assert options(kizami.block_hashes) == {**hashed, "extra_keys_at": None}
     assert options(tokenizer.encode_with_offsets) == {"allow_special": False, "unit": "char"}
     assert options(tokenizer.encode_segments_with_offsets) == {"unit": "char"}
     documented = {
