@@ -305,8 +305,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Ids<'py> {
             let boolean = || item.is_instance_of::<PyBool>() || is_numpy_bool(&item);
             if !item.is_exact_instance_of::<PyInt>() && boolean() { None } else { item.extract::<u32>().ok() }
         };
-        let ids: Option<Vec<u32>> = list.iter().map(id).collect();
-        ids.map(Ids::List).ok_or_else(|| PyTypeError::new_err("ids must be ints below 2**32"))
+        let mut ids = Vec::with_capacity(list.len());
+        for item in list.iter() {
+            ids.push(id(item).ok_or_else(|| PyTypeError::new_err("ids must be ints below 2**32"))?);
+        }
+        Ok(Ids::List(ids))
     }
 }
 
