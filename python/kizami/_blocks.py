@@ -7,6 +7,7 @@ extra keys.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, SupportsIndex, get_args
 
@@ -117,6 +118,16 @@ class BlockHasher(_native.BlockHasher):
                 raise InvalidValueError(f"seed must be 0 to 2**64 - 1, not {seed}")
         keys = None if extra_keys is None else _encoded_keys(extra_keys, "extra_keys")
         return super().__new__(cls, _native.block_hasher(size, scheme, seed, keys))
+
+    def rewind(self, num_ids: int, /) -> int:
+        """Goes back to the first `num_ids` ids, or to the block before; how many ids it is after.
+
+        Cost: none that depends on the number of ids.
+        """
+        number = _int("num_ids", num_ids)
+        if number < 0:
+            raise InvalidValueError(f"num_ids must be 0 or more, not {number}")
+        return super().rewind(min(number, sys.maxsize))
 
     def copy(self) -> BlockHasher:
         """An independent hasher at the same place. Cost: a copy of the hashes so far."""
