@@ -5,6 +5,8 @@ Start with `load("kimi-k3")`, which gives a `Tokenizer`; `Segment` states which 
 
 from kizami import errors as errors
 from kizami._batch import Batch as Batch
+from kizami._blocks import BlockHasher as BlockHasher
+from kizami._blocks import block_hashes as block_hashes
 from kizami._load import load as load
 from kizami._session import Session as Session
 from kizami._session import SessionCache as SessionCache
@@ -17,12 +19,14 @@ from kizami.segments import Segment as Segment
 
 __all__ = [
     "Batch",
+    "BlockHasher",
     "DecodeStream",
     "Segment",
     "Session",
     "SessionCache",
     "Tokenizer",
     "__version__",
+    "block_hashes",
     "errors",
     "get_num_threads",
     "load",

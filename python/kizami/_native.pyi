@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, Final, SupportsIndex, final
 
@@ -12,11 +12,14 @@ __all__ = [
     "KIMI_PATTERN",
     "KIMI_RANK_FILE_SHA256",
     "UNICODE_VERSION",
+    "BlockHasher",
     "DecodeStream",
     "IdMemory",
     "Session",
     "SessionCache",
     "Tokenizer",
+    "block_hasher",
+    "block_schemes",
     "bundled_names",
     "char_classes",
     "common_prefix",
@@ -32,6 +35,10 @@ UNICODE_VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
 
+def block_hasher(
+    block_size: int, scheme: str, seed: str | int | None, extra_keys: bytes | None
+) -> BlockHasher: ...
+def block_schemes() -> list[str]: ...
 def bundled_names() -> list[str]: ...
 def char_classes() -> bytes: ...
 def common_prefix(kept: list[Any], values: list[Any]) -> int: ...
@@ -51,6 +58,8 @@ class Session:
     ) -> npt.NDArray[np.uint32]: ...
     @property
     def reused(self) -> int: ...
+    @property
+    def unchanged(self) -> int: ...
     def reset(self) -> None: ...
 
 @final
@@ -61,6 +70,27 @@ class SessionCache:
     ) -> tuple[npt.NDArray[np.uint32], int]: ...
     def clear(self) -> None: ...
     def statistics(self) -> dict[str, int]: ...
+
+@disjoint_base
+class BlockHasher:
+    def __new__(cls, like: BlockHasher) -> Self: ...
+    def push(
+        self,
+        ids: SupportsIndex | Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]],
+        /,
+        *,
+        extra_keys_at: Mapping[int, tuple[Any, ...]] | None = None,
+    ) -> npt.NDArray[np.unsignedinteger[Any]]: ...
+    def rewind(self, num_ids: int, /) -> int: ...
+    def hashes(self) -> npt.NDArray[np.unsignedinteger[Any]]: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def num_ids(self) -> int: ...
+    @property
+    def num_blocks(self) -> int: ...
 
 @disjoint_base
 class DecodeStream:

@@ -92,6 +92,15 @@ class Session:
         """How many of the last call's ids were taken over from the call before."""
         return self._native.reused
 
+    @property
+    def unchanged(self) -> int:
+        """How many ids at the beginning of the last call's are those of the call before.
+
+        Not more than `reused`, which counts what was taken over from other places, too. What comes
+        behind may be equal as well. For who keeps something of each id: `BlockHasher.rewind`.
+        """
+        return self._native.unchanged
+
     def reset(self) -> None:
         """Forgets the last prompt. Arrays given out stay as they are."""
         with self._lock:

@@ -117,7 +117,7 @@ def test_a_run_gives_a_table_and_a_record(run: Any, tmp_path: Path, made_up: Any
     assert "not measured" in checked.stdout.decode()
 
 
-@pytest.mark.parametrize("mode", ["decode-*", "callers-2", "cold-118-1500-agent"])
+@pytest.mark.parametrize("mode", ["decode-*", "stream-*", "callers-2", "cold-118-1500-agent"])
 def test_modes_run(run: Any, tmp_path: Path, mode: str) -> None:
     command = ["bench", "--quick", "--cases", mode, "--rounds", "1", "--engines", "kizami"]
     done = run(*command, "--out", "record.jsonl", KIZAMI_SHARED=str(tmp_path))

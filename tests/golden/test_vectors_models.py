@@ -108,6 +108,45 @@ def test_text_comes_back(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_streams_give_what_decode_gives(case: Case) -> None:
+    tokenizer = load(case.source)
+    for row in list(rows(case.vectors))[::4]:
+        ids = row["ids_special"]
+        for skip in (False, True):
+            text = tokenizer.decode(ids, skip_special=skip)
+            stream = tokenizer.stream(skip_special=skip)
+            assert "".join(map(stream.push, ids)) + stream.finish() == text
+            half = len(text) // 2
+            stop = text[half : half + 7]
+            if stop:
+                stream = tokenizer.stream(skip_special=skip, stop=stop)
+                parts = [stream.push(ids[at : at + 3]) for at in range(0, len(ids), 3)]
+                assert "".join(parts) + stream.finish() == text[: text.index(stop)]
+                assert stream.stopped == stop
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
+def test_b80_offsets_or_a_clear_error(case: Case) -> None:
+    tokenizer = load(case.source)
+    refusals = []
+    for row in list(rows(case.vectors))[::4]:
+        text = row["text"]
+        try:
+            ids, starts, ends = tokenizer.encode_with_offsets(text, unit="byte")
+        except UnknownFormatError as error:
+            refusals.append(str(error))
+            continue
+        data = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        assert ids.tolist() == tokenizer.encode(text).tolist()
+        assert starts.tolist() == [0, *ends.tolist()][: len(ids)]
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        assert [data[a:b] for a, b in spans] == list(map(tokenizer.token_bytes, ids.tolist()))
+    # Only a tokenizer that changes text has none, and only for texts that it changes.
+    assert all("use encode, which gives no offsets" in refusal for refusal in refusals)
+    assert bool(refusals) == (case.vectors in ("qwen3", "qwen3.5", "gpt-neox", "modernbert"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)
 def test_the_scanner_in_use(case: Case) -> None:
     assert load(case.source).pretokenizer == case.pretokenizer
 
@@ -123,7 +162,7 @@ def test_the_scanner_in_use(case: Case) -> None:
         ("clip-base", "suffix"),
     ],
 )
-def test_other_kinds_are_refused_by_name(source: str, what: str) -> None:
+def test_b53_other_kinds_are_refused_by_name(source: str, what: str) -> None:
     with pytest.raises(UnknownFormatError, match=what) as caught:
         load(source)
     assert "tokenizers" in str(caught.value)

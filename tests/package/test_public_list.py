@@ -15,12 +15,14 @@ from kizami import errors
 
 PUBLIC = [
     "Batch",
+    "BlockHasher",
     "DecodeStream",
     "Segment",
     "Session",
     "SessionCache",
     "Tokenizer",
     "__version__",
+    "block_hashes",
     "errors",
     "get_num_threads",
     "load",
@@ -72,8 +74,16 @@ def test_names_of_a_stream() -> None:
 
 
 def test_names_of_sessions() -> None:
-    assert public(kizami.Session) == {"encode_chat", "encode_segments", "reset", "reused"}
+    assert public(kizami.Session) == {
+        "encode_chat", "encode_segments", "reset", "reused", "unchanged"
+    }  # fmt: skip
     assert public(kizami.SessionCache) == {"clear", "encode_chat", "encode_segments", "statistics"}
+
+
+def test_names_of_a_hasher() -> None:
+    assert public(kizami.BlockHasher) == {
+        "block_size", "copy", "hashes", "num_blocks", "num_ids", "push", "rewind", "scheme"
+    }  # fmt: skip
 
 
 def test_options_have_the_documented_defaults() -> None:
@@ -96,6 +106,9 @@ def test_options_have_the_documented_defaults() -> None:
     assert options(tokenizer.count) == {"allow_special": False}
     assert options(tokenizer.decode) == {"skip_special": False, "errors": "replace"}
     assert options(tokenizer.stream) == {"skip_special": False, "stop": ()}
+    hashed = {"scheme": "vllm-sha256-cbor", "seed": None, "extra_keys": None}
+    assert options(kizami.BlockHasher.__new__) == hashed
+    assert options(kizami.block_hashes) == {**hashed, "extra_keys_at": None}
     assert options(tokenizer.encode_with_offsets) == {"allow_special": False, "unit": "char"}
     assert options(tokenizer.encode_segments_with_offsets) == {"unit": "char"}
     documented = {

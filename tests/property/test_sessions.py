@@ -239,6 +239,22 @@ def test_what_was_used_last_stays() -> None:
     assert cache.statistics().evicted > 100
 
 
+@given(st.lists(segment_lists(), min_size=1, max_size=8))
+def test_what_is_unchanged_is_the_beginning(prompts: list[list[tuple[str, bool]]]) -> None:
+    session = K3.session()
+    hasher = kizami.BlockHasher(4, scheme="dynamo-sequence")
+    before = np.array([], np.uint32)
+
+    for prompt in [*prompts, *(prompts[-1][:end] for end in range(len(prompts[-1])))]:
+        ids = session.encode_segments(prompt)
+        assert session.unchanged <= session.reused
+        assert np.array_equal(ids[: session.unchanged], before[: session.unchanged])
+        hasher.push(ids[hasher.rewind(session.unchanged) :])
+        want = kizami.block_hashes(K3.encode_segments(prompt), 4, scheme="dynamo-sequence")
+        assert np.array_equal(hasher.hashes(), want)
+        before = ids
+
+
 def test_shorter_and_longer_in_turn_do_not_disturb_what_was_given() -> None:
     session = K3.session()
     prompt = [(f"turn {i} ", False) for i in range(30)]

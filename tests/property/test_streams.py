@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import kizami
@@ -124,6 +124,27 @@ def test_no_more_is_held_back_than_a_stop_string_may_need(ids: list[int], stop: 
             if any(string.startswith(seen[start:]) for string in stop)
         ]
         assert given == seen[: len(seen) - max(ends, default=0)]
+
+
+_short = st.text("ab", min_size=1, max_size=4)
+_LETTERS = {letter: K3.encode(letter).tolist()[0] for letter in "abc"}
+_GOES_ON = ["".join(letters) for length in range(5) for letters in product("abc", repeat=length)]
+
+
+@given(text=st.text("abc", min_size=1, max_size=8), stop=st.lists(_short, min_size=1, max_size=4))
+@example(text="abab", stop=["ab", "abb"])
+@example(text="aab", stop=["ab", "aaba", "b"])
+def test_given_is_what_no_continuation_can_change(text: str, stop: list[str]) -> None:
+    # "c" is in no stop string, and no stop string is longer than the continuations.
+    stream = K3.stream(stop=stop)
+    given = ""
+    for end, letter in enumerate(text, 1):
+        given += stream.push(_LETTERS[letter])
+        seen = text[:end]
+        texts = {cut_at_stop(seen + rest, stop)[0] for rest in _GOES_ON}
+        # What all have in common, the first and the last in order have.
+        pairs = enumerate(zip(min(texts), max(texts), strict=False))
+        assert given == min(texts)[: next((at for at, (a, b) in pairs if a != b), len(min(texts)))]
 
 
 @given(ids=stop_ids, stop=stops, at=st.integers(0, 30), other=stop_ids)

@@ -48,6 +48,8 @@ pub enum Error {
         /// Index of the segment.
         segment: usize,
     },
+    /// A hasher of blocks that cannot be: what is wrong.
+    BlockHash(String),
 }
 
 impl fmt::Display for Error {
@@ -60,7 +62,7 @@ impl fmt::Display for Error {
             Error::Vocabulary { line, reason } => write!(f, "line {line}: {reason}"),
             Error::Image(reason) => write!(f, "unusable vocabulary image: {reason}"),
             Error::Pattern(reason) => write!(f, "split pattern: {reason}"),
-            Error::Unsupported(reason) => write!(f, "{reason}"),
+            Error::Unsupported(reason) | Error::BlockHash(reason) => write!(f, "{reason}"),
             Error::Memory { bytes } => write!(f, "no memory for {bytes} bytes"),
             Error::NoOffsets { segment } => write!(f, "the tokens of segment {segment} do not spell its text"),
             Error::TooLong { segment, bytes } => {

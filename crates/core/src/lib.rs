@@ -7,6 +7,8 @@
 //!
 //! This crate knows no Python, opens no file and prints nothing.
 
+#[cfg(feature = "block-hashes")]
+mod blocks;
 pub mod cuts;
 mod decode;
 mod encode;
@@ -40,6 +42,8 @@ mod utf8;
 mod vocab;
 mod worker;
 
+#[cfg(feature = "block-hashes")]
+pub use blocks::{BlockHasher, Scheme, Seed};
 pub use encode::Encoded;
 pub use error::Error;
 pub use offsets::{OffsetUnit, Offsets};

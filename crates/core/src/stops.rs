@@ -222,6 +222,11 @@ impl Search {
         self.at = ROOT;
     }
 
+    /// Whether a part of the text can be given at once: nothing is held back, and no match begins in it.
+    pub fn passes(&self, text: &[u8]) -> bool {
+        self.at == ROOT && !self.over && !text.iter().any(|&byte| self.stops.first[usize::from(byte)])
+    }
+
     /// Bytes of text held back.
     pub fn held(&self) -> usize {
         self.stops.nodes[ix(self.at)].depth

@@ -10,9 +10,12 @@
 
 use std::borrow::Cow;
 
-use crate::error::Error;
+use crate::error::{Error, reserve};
 use crate::stops::Search;
 use crate::tokenizer::Tokenizer;
+
+/// Bytes that an id usually has, at most.
+const TYPICAL: usize = 8;
 
 /// The text of ids that come one after the other.
 ///
@@ -50,9 +53,11 @@ impl DecodeStream {
     /// [`Error::UnknownId`], [`Error::Memory`]; the stream is as it was.
     #[inline]
     pub fn push_id<'t>(&mut self, tokenizer: &'t Tokenizer, id: u32) -> Result<Cow<'t, str>, Error> {
-        if self.unfinished.len == 0 && self.search.is_none() {
+        if self.unfinished.len == 0 {
             let bytes = self.bytes(tokenizer, id, 0)?;
-            if let Ok(text) = std::str::from_utf8(bytes) {
+            if self.search.as_ref().is_none_or(|search| search.passes(bytes))
+                && let Ok(text) = std::str::from_utf8(bytes)
+            {
                 return Ok(Cow::Borrowed(text));
             }
         }
@@ -64,26 +69,30 @@ impl DecodeStream {
     /// # Errors
     /// As [`DecodeStream::push_id`].
     pub fn push(&mut self, tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Error> {
-        // All that can fail comes first.
-        let mut len = 0;
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, ids.len().saturating_mul(TYPICAL))?;
+        bytes.extend_from_slice(self.unfinished.bytes());
         for (position, &id) in ids.iter().enumerate() {
-            len += self.bytes(tokenizer, id, position)?.len();
+            let token = self.bytes(tokenizer, id, position)?;
+            reserve(&mut bytes, token.len())?;
+            bytes.extend_from_slice(token);
         }
-        let mut out = String::new();
         if self.stopped().is_some() {
-            return Ok(out);
+            return Ok(String::new());
         }
-        // Each byte gives one U+FFFD at most.
-        let bytes = 3 * (len + 1) + self.search.as_ref().map_or(0, Search::held);
-        out.try_reserve(bytes).map_err(|_| Error::Memory { bytes })?;
-        for (position, &id) in ids.iter().enumerate() {
-            let bytes = self.bytes(tokenizer, id, position)?;
-            self.unfinished.push(bytes, |text| match &mut self.search {
-                Some(search) => search.push(text, &mut out),
-                None => out.push_str(text),
-            });
+        let unfinished = Unfinished::at_the_end_of(&bytes);
+        bytes.truncate(bytes.len() - unfinished.len);
+        let mut text = lossy(bytes)?;
+        if let Some(search) = &mut self.search {
+            let mut out = String::new();
+            let bytes = text.len() + search.held();
+            out.try_reserve(bytes).map_err(|_| Error::Memory { bytes })?;
+            search.push(&text, &mut out);
+            text = out;
         }
-        Ok(out)
+        // All that can fail came before.
+        self.unfinished = unfinished;
+        Ok(text)
     }
 
     /// The rest: an unfinished character becomes U+FFFD, and what was held back turns out to be no stop string. What is
@@ -124,49 +133,51 @@ impl DecodeStream {
 /// The beginning of a character whose other bytes may come.
 #[derive(Debug, Clone, Copy, Default)]
 struct Unfinished {
-    bytes: [u8; 4],
+    bytes: [u8; 3],
     len: usize,
 }
 
 impl Unfinished {
-    /// Takes the next bytes; gives all text that is certain.
-    fn push(&mut self, mut bytes: &[u8], mut give: impl FnMut(&str)) {
-        while let (1.., Some((&byte, rest))) = (self.len, bytes.split_first()) {
-            self.bytes[self.len] = byte;
-            match std::str::from_utf8(&self.bytes[..=self.len]) {
-                Ok(character) => {
-                    give(character);
-                    self.len = 0;
-                }
-                Err(error) if error.error_len().is_none() => self.len += 1,
-                Err(_) => {
-                    // The byte does not go on with the character; it has its own turn.
-                    give("\u{fffd}");
-                    self.len = 0;
-                    continue;
-                }
-            }
-            bytes = rest;
+    /// What may become a character at the end of some bytes.
+    fn at_the_end_of(bytes: &[u8]) -> Self {
+        let mut unfinished = Unfinished::default();
+        let last = &bytes[bytes.len().saturating_sub(3)..];
+        // A character begins at its first byte and nowhere else: the last one that does not go on with another.
+        let begins = last.iter().rposition(|byte| !(0x80..0xc0).contains(byte));
+        if let Some(end) = begins.map(|at| &last[at..]).filter(|end| is_unfinished(end)) {
+            unfinished.bytes[..end.len()].copy_from_slice(end);
+            unfinished.len = end.len();
         }
-        while let Some(chunk) = bytes.utf8_chunks().next() {
-            let (valid, invalid) = (chunk.valid(), chunk.invalid());
-            if !valid.is_empty() {
-                give(valid);
-            }
-            bytes = &bytes[valid.len() + invalid.len()..];
-            if bytes.is_empty() && is_unfinished(invalid) {
-                self.bytes[..invalid.len()].copy_from_slice(invalid);
-                self.len = invalid.len();
-            } else if !invalid.is_empty() {
-                give("\u{fffd}");
-            }
-        }
+        unfinished
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 
 /// Whether a part that is no character may become one.
 fn is_unfinished(invalid: &[u8]) -> bool {
     std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
+}
+
+/// The text of bytes; what is no UTF-8 becomes U+FFFD.
+fn lossy(bytes: Vec<u8>) -> Result<String, Error> {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let mut text = String::new();
+    // Each byte gives one U+FFFD at most.
+    let most = 3 * bytes.len();
+    text.try_reserve(most).map_err(|_| Error::Memory { bytes: most })?;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push('\u{fffd}');
+        }
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use kizami_core::{Encoded, Segment, Text, turn};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -271,6 +271,37 @@ pub fn int_array<'py>(py: Python<'py>, ints: &[i64]) -> PyResult<Bound<'py, PyAr
     Ok(array)
 }
 
+/// An array that owns a copy of hashes of `width` bytes: `uint64` if they are as wide, else rows of `uint8`.
+pub fn hash_array<'py>(py: Python<'py>, hashes: &[u8], width: usize) -> PyResult<Bound<'py, PyAny>> {
+    let len = hashes.len() / width;
+    let numbers = width == size_of::<u64>();
+    let array = if hashes.len() < DETACHED_IDS {
+        // Many calls give no hash at all.
+        if numbers {
+            PyArray1::<u64>::zeros(py, len, false).into_any()
+        } else {
+            PyArray2::<u8>::zeros(py, [len, width], false).into_any()
+        }
+    } else {
+        // By NumPy's own function, as above.
+        let empty = py.import("numpy")?.getattr("empty")?;
+        if numbers {
+            empty.call1((len, numpy::dtype::<u64>(py)))?
+        } else {
+            empty.call1(((len, width), numpy::dtype::<u8>(py)))?
+        }
+    };
+    if numbers {
+        let mut slots = array.cast::<PyArray1<u64>>()?.readwrite();
+        for (to, hash) in slots.as_slice_mut()?.iter_mut().zip(hashes.as_chunks().0) {
+            *to = u64::from_le_bytes(*hash);
+        }
+    } else {
+        array.cast::<PyArray2<u8>>()?.readwrite().as_slice_mut()?.copy_from_slice(hashes);
+    }
+    Ok(array)
+}
+
 /// Ids for decoding: a contiguous uint32 array, or a list of ints.
 pub enum Ids<'py> {
     /// A NumPy array.
@@ -292,8 +323,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Ids<'py> {
             let boolean = || item.is_instance_of::<PyBool>() || is_numpy_bool(&item);
             if !item.is_exact_instance_of::<PyInt>() && boolean() { None } else { item.extract::<u32>().ok() }
         };
-        let ids: Option<Vec<u32>> = list.iter().map(id).collect();
-        ids.map(Ids::List).ok_or_else(|| PyTypeError::new_err("ids must be ints below 2**32"))
+        let mut ids = Vec::with_capacity(list.len());
+        for item in list.iter() {
+            ids.push(id(item).ok_or_else(|| PyTypeError::new_err("ids must be ints below 2**32"))?);
+        }
+        Ok(Ids::List(ids))
     }
 }
 

@@ -21,7 +21,9 @@ pub fn raise(py: Python<'_>, class: &str, message: &str, facts: &[(&str, i64)]) 
 
 /// The Python exception for an error of the core.
 pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
-    use kizami_core::Error::{Image, Memory, NoOffsets, Pattern, TooLong, UnknownId, Unsupported, Vocabulary};
+    use kizami_core::Error::{
+        BlockHash, Image, Memory, NoOffsets, Pattern, TooLong, UnknownId, Unsupported, Vocabulary,
+    };
     let text = error.to_string();
     let int = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     match *error {
@@ -37,6 +39,7 @@ pub fn to_py_err(py: Python<'_>, error: &kizami_core::Error) -> PyErr {
             raise(py, "UnknownFormatError", &message, &[("segment", int(segment))])
         }
         Pattern(_) | Unsupported(_) => raise(py, "UnknownFormatError", &text, &[]),
+        BlockHash(_) => raise(py, "InvalidValueError", &text, &[]),
         TooLong { segment, .. } => {
             raise(py, "InvalidValueError", &format!("{text}; split the text"), &[("segment", int(segment))])
         }

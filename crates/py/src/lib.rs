@@ -3,6 +3,7 @@
 //! Each function converts its arguments, releases the interpreter lock where the work is long, calls the core
 //! once, and converts the result. Behaviour is documented in `python/kizami`, types in `_native.pyi`.
 
+mod blocks;
 mod convert;
 mod errors;
 mod session;
@@ -53,6 +54,8 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 mod native {
     #[pymodule_export]
     use super::session::{IdMemory, Session, SessionCache};
+    #[pymodule_export]
+    use super::blocks::{BlockHasher, block_hasher, block_schemes};
     #[pymodule_export]
     use super::stream::DecodeStream;
     #[pymodule_export]

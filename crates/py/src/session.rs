@@ -101,6 +101,7 @@ pub struct Session {
 struct State {
     core: CoreSession<Held>,
     reused: usize,
+    unchanged: usize,
     /// Counts the calls that changed it.
     version: u64,
 }
@@ -137,8 +138,9 @@ impl Session {
             let State { core, .. } = &mut *state;
             let tokenizer = &self.tokenizer.get().core;
             let grown = run(py, bytes, || core.encode(tokenizer, kept, given, options));
-            let Grown { ids, reused, released } = grown.map_err(|e| to_py_err(py, &e))?;
+            let Grown { ids, reused, unchanged, released } = grown.map_err(|e| to_py_err(py, &e))?;
             state.reused = reused;
+            state.unchanged = unchanged;
             state.version += 1;
             drop(state);
             drop(released);
@@ -150,6 +152,12 @@ impl Session {
     #[getter]
     fn reused(&self, py: Python<'_>) -> usize {
         self.lock(py).reused
+    }
+
+    /// Number of ids at the beginning that are those of the call before.
+    #[getter]
+    fn unchanged(&self, py: Python<'_>) -> usize {
+        self.lock(py).unchanged
     }
 
     fn reset(&self, py: Python<'_>) {
@@ -203,7 +211,7 @@ impl SessionCache {
             let encode = || self.core.encode(tokenizer, given, Options { legacy_chunks });
             // Released even for a short prompt: another thread may hold the cache's lock, and wait for the interpreter's.
             let grown = run(py, usize::MAX, encode);
-            let Grown { ids, reused, released } = grown.map_err(|e| to_py_err(py, &e))?;
+            let Grown { ids, reused, released, .. } = grown.map_err(|e| to_py_err(py, &e))?;
             drop(released);
             Ok((view(py, &ids)?, reused))
         })

@@ -167,7 +167,7 @@ def _load(bench: Bench, case: Case, results: Results) -> None:
 
 
 def _decode(bench: Bench, case: Case, results: Results) -> None:
-    """Ids to text, in a process that lives on; the text is compared."""
+    """Ids to text, at once or one by one, in a process that lives on; the text is compared."""
     _warm_up(bench, case, results)
     tokenizer = kizami.load("kimi-k3")
     path = bench.folder / "ids.npy"
@@ -178,11 +178,11 @@ def _decode(bench: Bench, case: Case, results: Results) -> None:
         ids = tokenizer.encode_segments(bench.prompt(longer, number))[: case.tokens]
         np.save(path, ids)
         data = ids.tobytes()
-        return data, len(data), lambda answers: bench.truth(answers, "decode", file=str(path))
+        return data, len(data), lambda answers: bench.truth(answers, case.mode, file=str(path))
 
     def ask(name: str, number: int) -> dict[str, Any]:
         worker, _ = bench.shared(name, case)
-        return worker.ask("decode", file=str(path))
+        return worker.ask(case.mode, file=str(path))
 
     for name, answer in _rounds(bench, case, results, ask, given):
         results[name].seconds += _seconds(answer)
@@ -240,6 +240,7 @@ MODES: dict[str, Callable[[Bench, Case, Results], None]] = {
     "cold": _cold,
     "load": _load,
     "decode": _decode,
+    "stream": _decode,
     "callers": _callers,
     "memory": _memory,
     "loop": _loop,

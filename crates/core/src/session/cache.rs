@@ -202,7 +202,7 @@ impl<S: Source> SessionCache<S> {
         };
         // Texts go when nobody waits for the lock.
         drop(dropped);
-        Ok(Grown { ids, reused, released })
+        Ok(Grown { ids, reused, unchanged: begin, released })
     }
 
     /// The number by which a chunk is found.

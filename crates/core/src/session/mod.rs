@@ -47,6 +47,8 @@ pub struct Grown<S> {
     pub ids: Ids,
     /// Of these, not encoded anew.
     pub reused: usize,
+    /// How many at the beginning are those of the prompt that it was compared with.
+    pub unchanged: usize,
     /// Texts that are not needed any more, for callers to whom it matters where they are dropped.
     pub released: Vec<S>,
 }
@@ -147,7 +149,7 @@ impl<S: Source> Session<S> {
         self.known.extend(segments.zip(ends).map(known));
         self.options = options;
         self.ids = Some(ids.clone());
-        Ok(Grown { ids, reused, released })
+        Ok(Grown { ids, reused, unchanged: begin, released })
     }
 
     /// Memory that begins with the first `begin` ids of the last prompt, and has room for `more` behind them.

@@ -86,15 +86,24 @@ def grow(engine: Engine, file: str, renew: bool) -> dict[str, Any]:
 def decode(engine: Engine, file: str) -> dict[str, Any]:
     """Decode the ids of a file."""
     ids = np.load(file)
-    prepared = engine.prepare(ids)
+    return _timed_text(engine.decode, engine.prepare(ids), len(ids))
+
+
+def stream(engine: Engine, file: str) -> dict[str, Any]:
+    """Decode the ids of a file one by one, as a model gives them."""
+    ids = np.load(file).tolist()
+    return _timed_text(engine.stream, ids, len(ids))
+
+
+def _timed_text(call: Callable[[Any], str], ids: Any, count: int) -> dict[str, Any]:
     with _no_collector():
         start = perf_counter_ns()
-        text = engine.decode(prepared)
+        text = call(ids)
         taken = perf_counter_ns() - start
     data = text.encode("utf-8", "surrogatepass")
     return {
         "ns": [taken],
-        "tokens": [len(ids)],
+        "tokens": [count],
         "digests": [hashlib.sha256(data).hexdigest()],
     }
 
@@ -204,6 +213,7 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "encode": encode,
     "grow": grow,
     "decode": decode,
+    "stream": stream,
     "callers": callers,
     "traffic": traffic,
     "ticker": ticker,

@@ -89,6 +89,10 @@ class Engine:
         """The text of prepared ids."""
         raise NotImplementedError
 
+    def stream(self, ids: list[int]) -> str:
+        """The text of ids that come one by one, from its parts: a call for each id."""
+        raise NotImplementedError(f"{self.package} has no stream")
+
 
 def from_list(ids: list[int]) -> Ids:
     """A list as an array: by way of `array`, which is three times as fast as `numpy.array`."""

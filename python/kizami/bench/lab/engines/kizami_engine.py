@@ -41,3 +41,10 @@ class Under(Engine):
         """One call."""
         text: str = self.tokenizer.decode(ids)
         return text
+
+    def stream(self, ids: list[int]) -> str:
+        """A `DecodeStream`."""
+        stream = self.tokenizer.stream()
+        push = stream.push
+        text: str = "".join([push(id_) for id_ in ids]) + stream.finish()
+        return text

@@ -44,3 +44,10 @@ class Under(Engine):
         """One call."""
         text: str = self.tokenizer.decode_lossy(ids)
         return text
+
+    def stream(self, ids: list[int]) -> str:
+        """A `StreamingDecoder`."""
+        decoder = self.tokenizer.streaming_decoder()
+        add = decoder.add_token
+        text: str = "".join([add(id_) or "" for id_ in ids]) + (decoder.flush() or "")
+        return text

@@ -7,6 +7,7 @@ Python in the published tokenizer, and so it is here; tiktoken itself replaces l
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,12 @@ class Under(Engine):
         """One call."""
         text: str = self.encoding.decode(ids)
         return text
+
+    def stream(self, ids: list[int]) -> str:
+        """It has no stream; Python's decoder of the bytes of single tokens."""
+        decoder = getincrementaldecoder("utf-8")("replace")
+        token, decode = self.encoding.decode_single_token_bytes, decoder.decode
+        return "".join([decode(token(id_)) for id_ in ids]) + decode(b"", True)
 
 
 def stretches(text: str) -> Iterator[str]:

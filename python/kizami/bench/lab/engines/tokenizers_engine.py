@@ -36,3 +36,9 @@ class Under(Engine):
         """One call."""
         text: str = self.special.decode(ids, skip_special_tokens=False)
         return text
+
+    def stream(self, ids: list[int]) -> str:
+        """A `DecodeStream`; what it holds at the end is lost."""
+        tokenizer = self.special
+        step = self.module.decoders.DecodeStream(skip_special_tokens=False).step
+        return "".join([step(tokenizer, id_) or "" for id_ in ids])
