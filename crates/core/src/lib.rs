@@ -27,6 +27,7 @@ mod request;
 pub mod segment;
 pub mod simd;
 pub mod special;
+mod steps;
 mod stops;
 mod stream;
 mod table;
