@@ -236,12 +236,16 @@ impl Tokenizer {
         })
     }
 
-    /// Where the pre-tokens of one stretch of text end, in bytes.
-    fn split<'py>(&self, py: Python<'py>, text: &str) -> PyResult<IntArray<'py>> {
+    /// Where the pre-tokens of one stretch of text begin and end, in bytes.
+    fn split<'py>(&self, py: Python<'py>, text: &str) -> PyResult<(IntArray<'py>, IntArray<'py>)> {
         guard(py, || {
             let ranges = py.detach(|| self.core.split(text)).map_err(|e| to_py_err(py, &e))?;
-            let ends = ranges.iter().map(|range| i64::try_from(range.end));
-            Ok(PyArray1::from_slice(py, &ends.collect::<Result<Vec<i64>, _>>()?))
+            let (starts, ends): (Vec<_>, Vec<_>) =
+                ranges.iter().map(|range| (i64::try_from(range.start), i64::try_from(range.end))).unzip();
+            let array = |offsets: Vec<Result<i64, _>>| {
+                Ok::<_, PyErr>(PyArray1::from_vec(py, offsets.into_iter().collect::<Result<Vec<i64>, _>>()?))
+            };
+            Ok((array(starts)?, array(ends)?))
         })
     }
 
