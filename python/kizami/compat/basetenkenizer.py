@@ -1,8 +1,8 @@
 """The interface of `basetenkenizer` 0.2 over `kizami.Tokenizer`: loading, encoding, decoding.
 
 To import `Tokenizer` from here in place of `basetenkenizer` is the whole change for code that
-encodes text and segments. Post-processors, truncation, padding and chat templates are not here; their names
-are, and raise `NotImplementedError` with what to use instead. The guide "Switching from
+encodes text and segments. Post-processors, truncation, padding and chat templates are not here;
+their names are, and raise `NotImplementedError` with what to use instead. The guide "Switching from
 basetenkenizer" lists what else differs.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kizami import _native, aio
+from kizami._cache import through_cache
 from kizami._export import byte_letters
 from kizami._load import load
 from kizami._tokenizer import Tokenizer as KizamiTokenizer
@@ -198,7 +199,8 @@ class Tokenizer:
         """
         data = json.encode()
         digest = hashlib.sha256(data).hexdigest()
-        native = _native.Tokenizer.from_tokenizer_json(data)
+        read = _native.Tokenizer.from_tokenizer_json
+        native = through_cache(digest, len(data), lambda: read(data))
         return Tokenizer.from_tokenizer(KizamiTokenizer(native, "tokenizer.json", digest))
 
     @staticmethod
