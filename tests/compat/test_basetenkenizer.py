@@ -9,6 +9,8 @@ import importlib.metadata
 import json
 import pickle
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +244,22 @@ def test_files(tmp_path: Path, k3: Tokenizer) -> None:
 def test_copies_and_pickles(k3: Tokenizer) -> None:
     assert copy.copy(k3) is copy.deepcopy(k3) is k3
     assert pickle.loads(pickle.dumps(k3)).tokenizer == k3.tokenizer
+
+
+def test_the_patch_is_that_of_another_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "kizami.compat.transformers"
+    calls: list[str] = []
+    module: Any = types.ModuleType(name)
+    module.patch = lambda: calls.append("patch")
+    module.unpatch = lambda: calls.append("unpatch")
+    monkeypatch.setitem(sys.modules, name, module)
+    compat.patch_transformers()
+    compat.unpatch_transformers()
+
+    assert calls == ["patch", "unpatch"]
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(NotImplementedError, match="patch_transformers"):
+        compat.patch_transformers()
 
 
 def test_what_is_missing_says_what_to_use(k3: Tokenizer) -> None:

@@ -191,6 +191,16 @@ def test_what_is_no_set_is_refused(both: Pair, argument: Any) -> None:
                 encoding.encode("a", allowed_special=argument, disallowed_special=disallowed)
 
 
+def test_b06_ordinary_text_has_no_names(both: Pair) -> None:
+    special_ids = set(both.parts["special_tokens"].values())
+    for name in both.parts["special_tokens"]:
+        for ids in (both.ours.encode_ordinary(name), both.ours.encode(name, disallowed_special=())):
+            assert special_ids.isdisjoint(ids)
+            assert both.ours.decode(ids) == name
+    names = sorted(both.parts["special_tokens"])
+    assert both.ours.encode_ordinary_batch(names) == both.theirs.encode_ordinary_batch(names)
+
+
 # Corners of text
 
 
@@ -213,7 +223,7 @@ def test_batches(both: Pair, many: list[str]) -> None:
     assert ours == theirs
 
 
-def test_a_name_may_be_made_of_surrogates() -> None:
+def test_b22_a_name_may_be_made_of_surrogates() -> None:
     both = pair("gaps")
     text = "x\u00e9\ud83c\udf89y"
     options: dict[str, Any] = {"allowed_special": {"é🎉"}, "disallowed_special": ()}
@@ -225,7 +235,7 @@ def test_a_name_may_be_made_of_surrogates() -> None:
 
 
 @pytest.mark.parametrize("surrogates", SURROGATES)
-def test_surrogates_are_errors_where_tiktoken_does_not_repair_them(
+def test_b22_surrogates_are_errors_where_tiktoken_does_not_repair_them(
     both: Pair, surrogates: str
 ) -> None:
     assert both.ours.encode(surrogates) == both.theirs.encode(surrogates)
@@ -239,7 +249,7 @@ def test_surrogates_are_errors_where_tiktoken_does_not_repair_them(
 
 
 @pytest.mark.parametrize("part", ["^", "0", "a", "'s", " ", "\n"])
-def test_repetitive_text(both: Pair, part: str) -> None:
+def test_b54_b55_repetitive_text(both: Pair, part: str) -> None:
     for text in (part * 10_000, " " + part * 10_000, part * 10_000 + "\n"):
         assert both.ours.encode(text) == both.theirs.encode(text)
         assert both.ours.decode(both.ours.encode(text)) == text
