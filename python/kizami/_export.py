@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from kizami import _native
 from kizami.errors import UnknownFormatError
 
-__all__ = ["byte_letters", "tiktoken_file", "tokenizer_json"]
+__all__ = [
+    "byte_letters",
+    "tiktoken_file",
+    "tiktoken_pattern",
+    "tiktoken_ranks",
+    "tokenizer_json",
+    "write_ranks",
+]
 
 _BYTE_LEVEL = {
     "type": "ByteLevel",
@@ -91,6 +101,38 @@ def _to_oniguruma(pattern: str) -> str:
 
 def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:
     """A rank file that `tiktoken` loads, ids as ranks."""
+    tiktoken_pattern(native, name)
+    return write_ranks(tiktoken_ranks(native))
+
+
+def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
+    """The lines of a rank file, in order of rank."""
+    in_order = sorted(ranks.items(), key=lambda item: item[1])
+    return b"".join([b64encode(token) + b" %d\n" % rank for token, rank in in_order])
+
+
+def tiktoken_ranks(native: _native.Tokenizer) -> dict[bytes, int]:
+    """The ordinary tokens that can come out of text, and their ids, in order of id."""
+    ids = native.ids_by_rank()
+    if not native.whole_tokens:
+        # Elsewhere a whole pre-token is that token even where no merge makes it; here it is not.
+        made = set(native.merges().reshape(-1, 3)[:, 2].tolist())
+        single = [len(native.token_bytes(id_) or b"") == 1 for id_ in ids.tolist()]
+        ids = ids[[one or id_ in made for one, id_ in zip(single, ids.tolist(), strict=True)]]
+    ranks = {}
+    for id_ in np.sort(ids).tolist():
+        token = native.token_bytes(id_)
+        assert token is not None
+        ranks[token] = id_
+    return ranks
+
+
+def tiktoken_pattern(native: _native.Tokenizer, name: str) -> str:
+    """The split pattern of a tokenizer that can be a tiktoken encoding.
+
+    Raises:
+        UnknownFormatError: It cannot.
+    """
     split, normalizer = (json.loads(part) for part in native.description())
 
     def refuse(why: str) -> UnknownFormatError:
@@ -98,25 +140,14 @@ def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:
             f"{name!r} cannot be a tiktoken encoding: {why}; use to_tokenizer_json", source=name
         )
 
-    if not isinstance(split, str) and _one_pattern(split) is None:
+    pattern = split if isinstance(split, str) else _one_pattern(split)
+    if pattern is None:
         raise refuse("its text is split in several steps, and tiktoken knows one pattern")
     if normalizer is not None:
         raise refuse("its text is normalized first, and tiktoken has no step for that")
-    merges = native.merges().reshape(-1, 3)
-    made = merges[:, 2].tolist()
-    if made != sorted(made):
+    if (np.diff(native.merges().reshape(-1, 3)[:, 2].astype(np.int64)) < 0).any():
         raise refuse("its merges are not in the order of the ids")
-    ids = native.ids_by_rank().tolist()
-    if not native.whole_tokens:
-        # Elsewhere a whole pre-token is that token even where no merge makes it; here it is not.
-        single = [id_ for id_ in ids if len(native.token_bytes(id_) or b"") == 1]
-        ids = sorted({*single, *made})
-    lines = []
-    for id_ in sorted(ids):
-        token = native.token_bytes(id_)
-        assert token is not None
-        lines.append(b64encode(token) + b" %d\n" % id_)
-    return b"".join(lines)
+    return pattern
 
 
 def _one_pattern(split: Any) -> str | None:

@@ -26,7 +26,7 @@ from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
 
-__all__ = ["FILES", "Given", "load_file", "load_files"]
+__all__ = ["FILES", "Given", "load_file", "load_files", "ranks_to_native"]
 
 FILES = ("tokenizer.json", "tekken.json", "*.tiktoken", "tiktoken.model", "tokenizer.model")
 _SAVED = b"KIZAMI-T"
@@ -131,18 +131,26 @@ def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Toke
             "`pattern` (and `special_tokens`), or put the model's tokenizer.json beside it",
             source=str(path),
         )
+    native, digest = ranks_to_native(data, given)
+    about = _about(native, path, name, digest)
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+
+
+def ranks_to_native(
+    data: bytes, given: Given, *, gaps: bool = False
+) -> tuple[_native.Tokenizer, str]:
+    """What a rank file holds, and the digest by which it is known; `gaps`: ranks may be missing."""
     normalizer = json.dumps({"type": given.normalizer}) if given.normalizer else "null"
     controls = [(id_, text, True) for text, id_ in given.special_tokens.items()]
-    digest = hashlib.sha256(data + repr(given).encode()).hexdigest()
+    stated = repr(given) + " gaps" * gaps
+    digest = hashlib.sha256(data + stated.encode()).hexdigest()
 
     def build() -> _native.Tokenizer:
         return _native.Tokenizer.from_rank_file(
-            data, controls, given.pattern, [], normalizer, cuts=False
+            data, controls, given.pattern, [], normalizer, cuts=False, gaps=gaps
         )
 
-    native = through_cache(digest, len(data), build)
-    about = _about(native, path, name, digest)
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+    return through_cache(digest, len(data), build), digest
 
 
 def _beside(path: Path) -> Given | None:

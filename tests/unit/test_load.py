@@ -474,3 +474,20 @@ def test_a_git_lfs_pointer_is_named(write: Write) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
     with pytest.raises(VocabularyError, match="git lfs pull"):
         kizami.load(write(ranks=pointer))
+
+
+def test_the_ids_of_control_tokens_may_be_missing_among_the_ranks(tmp_path: Path) -> None:
+    # As in the file of p50k_base, whose end of text has an id between those of two tokens.
+    file = tmp_path / "x.tiktoken"
+    file.write_bytes(b"".join(GOOD) + b"eHk= 260\n")
+    given = {"<a>": 258, "<b>": 259}
+    tokenizer = kizami.load(file, pattern=r"\w+|\W", special_tokens=given)
+
+    assert tokenizer.encode("xy<a>xy<b>", allow_special=True).tolist() == [260, 258, 260, 259]
+    assert tokenizer.decode([260, 259]) == "xy<b>"
+    assert tokenizer.vocab_size == 261
+    assert kizami.load(file, pattern=r"\w+|\W", special_tokens=given) == tokenizer
+    assert Tokenizer.from_bytes(tokenizer.to_bytes()).encode("xy").tolist() == [260]
+    assert tokenizer.to_tiktoken() == file.read_bytes()
+    with pytest.raises(VocabularyError, match="rank 259 is missing"):
+        kizami.load(file, pattern=r"\w+|\W", special_tokens={"<a>": 258})

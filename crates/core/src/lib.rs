@@ -30,6 +30,7 @@ pub mod segment;
 pub mod session;
 pub mod simd;
 pub mod special;
+mod steps;
 mod stops;
 mod stream;
 mod table;

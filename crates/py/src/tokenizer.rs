@@ -1,5 +1,6 @@
 //! The class `_native.Tokenizer`.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
 
@@ -53,9 +54,10 @@ impl Tokenizer {
     }
 
     /// From the bytes of a rank file, control tokens `(id, name, skip)`, and a split pattern; `normalizer` is null, or the
-    /// JSON of one as `tokenizer.json` has it.
+    /// JSON of one as `tokenizer.json` has it. Ranks that are ids of control tokens may be missing; with `gaps`, any.
     #[staticmethod]
-    #[pyo3(signature = (data, control_tokens, pattern, eos_ids, normalizer = "null", cuts = true))]
+    #[pyo3(signature = (data, control_tokens, pattern, eos_ids, normalizer = "null", cuts = true, gaps = false))]
+    #[allow(clippy::too_many_arguments, reason = "all that a rank file does not say")]
     fn from_rank_file(
         py: Python<'_>,
         data: &[u8],
@@ -64,12 +66,15 @@ impl Tokenizer {
         eos_ids: Vec<u32>,
         normalizer: &str,
         cuts: bool,
+        gaps: bool,
     ) -> PyResult<Self> {
         let build = || {
+            let control_ids: HashSet<u32> = control_tokens.iter().map(|token| token.0).collect();
             let description = Description::of_ranks(pattern, normalizer, cuts)?;
             // Before the tables, which take a while.
             description.pattern()?;
-            let tables = Tables::build(load::read_rank_file(data)?)?;
+            let vocab = load::read_rank_file_with_gaps(data, |rank| gaps || control_ids.contains(&rank))?;
+            let tables = Tables::build(vocab)?;
             description.build(tables.into(), plain(control_tokens))
         };
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
@@ -228,6 +233,27 @@ impl Tokenizer {
             let ids = self.encode_held(py, &Held::from_texts(texts, allow_special)?, true, Some(&mut ends))?;
             let offsets = std::iter::once(Ok(0)).chain(ends.into_iter().map(i64::try_from));
             Ok((ids, PyArray1::from_slice(py, &offsets.collect::<Result<Vec<i64>, _>>()?)))
+        })
+    }
+
+    /// Where the pre-tokens of one stretch of text begin and end, in bytes.
+    fn split<'py>(&self, py: Python<'py>, text: &str) -> PyResult<(IntArray<'py>, IntArray<'py>)> {
+        guard(py, || {
+            let ranges = py.detach(|| self.core.split(text)).map_err(|e| to_py_err(py, &e))?;
+            let (starts, ends): (Vec<_>, Vec<_>) =
+                ranges.iter().map(|range| (i64::try_from(range.start), i64::try_from(range.end))).unzip();
+            let array = |offsets: Vec<Result<i64, _>>| {
+                Ok::<_, PyErr>(PyArray1::from_vec(py, offsets.into_iter().collect::<Result<Vec<i64>, _>>()?))
+            };
+            Ok((array(starts)?, array(ends)?))
+        })
+    }
+
+    /// The ids of bytes that are merged as one pre-token.
+    fn merge<'py>(&self, py: Python<'py>, piece: &[u8], whole: bool) -> PyResult<IdArray<'py>> {
+        guard(py, || {
+            let ids = py.detach(|| self.core.merge(piece, whole)).map_err(|e| to_py_err(py, &e))?;
+            Ok(PyArray1::from_vec(py, ids))
         })
     }
 

@@ -19,7 +19,7 @@ mod tekken;
 #[cfg(feature = "formats")]
 mod tokenizer_json;
 
-pub use rank_file::{read_rank_file, write_rank_file};
+pub use rank_file::{read_rank_file, read_rank_file_with_gaps, write_rank_file};
 #[cfg(feature = "formats")]
 pub use tekken::read_tekken;
 #[cfg(feature = "formats")]

@@ -289,6 +289,11 @@ impl MergeTables {
         self.parts(rank).left() != rank || self.bytes.contains(&rank)
     }
 
+    /// Rank of each single byte; no rank of the vocabulary where it has no such token.
+    pub(crate) fn single_bytes(&self) -> &[u32] {
+        &self.bytes
+    }
+
     /// The splits of all tokens that have one, by rank of the token.
     pub fn splits(&self) -> impl Iterator<Item = Split> {
         (0..)
