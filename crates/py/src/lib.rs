@@ -53,9 +53,9 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
     #[pymodule_export]
-    use super::session::{IdMemory, Session, SessionCache};
-    #[pymodule_export]
     use super::blocks::{BlockHasher, block_hasher, block_schemes};
+    #[pymodule_export]
+    use super::session::{IdMemory, Session, SessionCache};
     #[pymodule_export]
     use super::stream::DecodeStream;
     #[pymodule_export]
