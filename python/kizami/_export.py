@@ -98,8 +98,11 @@ def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:
             f"{name!r} cannot be a tiktoken encoding: {why}; use to_tokenizer_json", source=name
         )
 
-    if not isinstance(split, str) and _one_pattern(split) is None:
-        raise refuse("its text is split in several steps, and tiktoken knows one pattern")
+    if not isinstance(split, str):
+        if any(part.get("add_prefix_space") for part in _steps(split)):
+            raise refuse("a space is put before its text, and tiktoken has no step for that")
+        if _one_pattern(split) is None:
+            raise refuse("its text is split in several steps, and tiktoken knows one pattern")
     if normalizer is not None:
         raise refuse("its text is normalized first, and tiktoken has no step for that")
     merges = native.merges().reshape(-1, 3)
@@ -119,15 +122,20 @@ def tiktoken_file(native: _native.Tokenizer, name: str) -> bytes:
     return b"".join(lines)
 
 
+def _steps(split: Any) -> list[Any]:
+    """What a `pre_tokenizer` does, one after the other."""
+    if split.get("type") != "Sequence":
+        return [split]
+    return [step for part in split["pretokenizers"] for step in _steps(part)]
+
+
 def _one_pattern(split: Any) -> str | None:
     """The single pattern of a `pre_tokenizer`, if that is all it has."""
-    parts = split.get("pretokenizers", []) if split.get("type") == "Sequence" else [split]
+    parts = _steps(split)
     patterns = [p["pattern"].get("Regex") for p in parts if p.get("type") == "Split"]
     if any(p.get("type") not in ("Split", "ByteLevel") for p in parts):
         return None
     byte_level = [p for p in parts if p.get("type") == "ByteLevel"]
-    if any(p.get("add_prefix_space", True) for p in byte_level):
-        return None
     if any(p.get("use_regex", True) for p in byte_level):
         patterns.append(_native.GPT2_PATTERN)
     return patterns[0] if len(patterns) == 1 else None
