@@ -101,9 +101,7 @@ class Oracle:
     # Whether the tokens of a text spell another one.
     normalizes = False
 
-    def encode_many(
-        self, texts: Sequence[str], trusted: bool
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def encode_many(self, texts: Sequence[str], trusted: bool) -> tuple[Ids, npt.NDArray[np.int64]]:
         """The ids of all texts, one after the other, and `len(texts) + 1` offsets."""
         raise NotImplementedError
 
@@ -139,9 +137,7 @@ class HuggingFace(Oracle):
             published[engine.token_to_id(token["content"])] = token["id"]
         return engine, published
 
-    def encode_many(
-        self, texts: Sequence[str], trusted: bool
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def encode_many(self, texts: Sequence[str], trusted: bool) -> tuple[Ids, npt.NDArray[np.int64]]:
         engine, published = self._trusted if trusted else self._untrusted
         texts = [well_formed(text) for text in texts]
         parts = [e.ids for e in engine.encode_batch_fast(texts, add_special_tokens=False)]
@@ -169,9 +165,7 @@ class _Tiktoken(Oracle):
             special_tokens={**special_tokens, SEPARATOR: self._separator_id},
         )
 
-    def encode_many(
-        self, texts: Sequence[str], trusted: bool
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def encode_many(self, texts: Sequence[str], trusted: bool) -> tuple[Ids, npt.NDArray[np.int64]]:
         allowed = {SEPARATOR, *self.names} if trusted else {SEPARATOR}
         # The separator keeps the last surrogate of a text and the first of the next apart.
         joined = well_formed(SEPARATOR.join([*texts, ""]))
@@ -217,8 +211,6 @@ class Tekken(_Tiktoken):
         self._shift = np.uint32(specials)
         self.names = ["<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "<unk>", "<SPECIAL_20>"]
 
-    def encode_many(
-        self, texts: Sequence[str], trusted: bool
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def encode_many(self, texts: Sequence[str], trusted: bool) -> tuple[Ids, npt.NDArray[np.int64]]:
         ids, offsets = super().encode_many(texts, False)
         return ids + self._shift, offsets

@@ -414,7 +414,8 @@ class Tokenizer:
                 `enable_thinking`. These models take `thinking` and `thinking_effort` as
                 `enable_thinking`, `thinking` and `reasoning_effort`, if they are not the default,
                 and the other options as variables of the same name. Where trust cannot be followed
-                through the template, its output counts as untrusted, with a `ChatWarning`.
+                through the template, its output counts as untrusted, with a `ChatWarning`. The
+                text is that of `apply_chat_template(tokenize=False)` of transformers 5.
 
         Raises:
             ChatValueError, ChatTypeError, ChatKeyError: A message or an option cannot be rendered;
