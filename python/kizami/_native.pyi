@@ -14,6 +14,7 @@ __all__ = [
     "UNICODE_VERSION",
     "DecodeStream",
     "Tokenizer",
+    "bundled_facts",
     "bundled_names",
     "char_classes",
     "forget_threads",
@@ -27,6 +28,7 @@ UNICODE_VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
 
+def bundled_facts(name: str) -> tuple[str, list[int]]: ...
 def bundled_names() -> list[str]: ...
 def char_classes() -> bytes: ...
 def forget_threads() -> None: ...

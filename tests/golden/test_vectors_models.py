@@ -16,7 +16,7 @@ import kizami
 import pytest
 from kizami.errors import UnknownFormatError
 
-from tests.models import CASES, Case, load
+from tests.models import CASES, Case, load, read_json
 from tests.shared import shared_path
 
 # Differences that come of another version of Unicode in the engine that made the vectors.
@@ -58,6 +58,30 @@ def test_ids(case: Case) -> None:
             wrong.append((text[:80], got, expected))
     assert total > 300
     assert not wrong, f"{len(wrong)} of {total} rows differ; first: {wrong[0]}"
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "o200k_harmony", "gpt-oss"])
+def test_ids_of_bundled_names(name: str) -> None:
+    tokenizer = kizami.load(name)
+    for row in rows(name):
+        if not UNICODE.intersection(row.get("tags", ())):
+            assert tokenizer.encode(row["text"]).tolist() == row["ids"]
+            trusted = tokenizer.encode(row["text"], allow_special=True)
+            assert trusted.tolist() == row["ids_special"]
+
+
+def test_ids_where_an_id_has_two_names() -> None:
+    stated = read_json(shared_path("data", "tokenizers", "gpt-oss", "encoding.json"))
+    tokenizer = kizami.load(
+        shared_path("data", "tokenizers", "o200k_base", "o200k_base.tiktoken"),
+        pattern=stated["pat_str"],
+        special_tokens=stated["special_tokens"],
+    )
+    assert dict(tokenizer.control_tokens) == stated["special_tokens"]
+    for row in rows("o200k_harmony"):
+        assert tokenizer.encode(row["text"]).tolist() == row["ids"]
+        trusted = tokenizer.encode(row["text"], allow_special=True)
+        assert trusted.tolist() == row["ids_special"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)

@@ -48,7 +48,7 @@ impl Tokenizer {
     #[staticmethod]
     fn bundled(py: Python<'_>, name: &str) -> PyResult<Self> {
         let model = kizami_bundled::find(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        let core = model.load().map_err(|e| to_py_err(py, &e))?;
+        let core = guard(py, || py.detach(|| model.load()).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer { core, eos_ids: model.eos_ids.to_vec() })
     }
 
