@@ -121,6 +121,7 @@ class HuggingFace(Oracle):
         self.normalizes = normalizer.get("normalizers") != []
         spaces = [token for token in file["added_tokens"] if is_space(token)]
         self._trusted = self._engine(file, file["added_tokens"])
+        self.vocab_size: int = self._trusted[0].get_vocab_size()
         self._untrusted = self._engine(file, spaces)
 
     def _engine(self, file: dict[str, Any], added: list[dict[str, Any]]) -> tuple[Any, Ids]:

@@ -17,6 +17,7 @@ import kizami
 import numpy as np
 import pytest
 from kizami import _native
+from kizami.errors import InvalidIdError
 from kizami.reference import well_formed
 
 from tests.texts import Writer
@@ -119,3 +120,18 @@ def test_the_cache_holds_what_was_made(
     mapped = _load._open_bundled(name)
     assert mapped == made
     assert (mapped.eos_ids, mapped.name) == (made.eos_ids, name)
+
+
+def test_b77_b78_gaps_in_the_ids_stay_gaps() -> None:
+    tokenizer = kizami.load("cl100k_base")
+    gaps = [100_256, *range(100_261, 100_276)]
+    known = dict(tokenizer.tokens())
+    assert tokenizer.vocab_size == max(known) + 1 == 100_277
+    assert sorted(set(range(tokenizer.vocab_size)) - set(known)) == gaps
+    # What a model pads its table to is no id of the tokenizer, either.
+    for id_ in (*gaps, 100_277, 100_352):
+        why = "in a gap" if id_ in gaps else "outside the vocabulary"
+        with pytest.raises(InvalidIdError, match=why):
+            tokenizer.token_bytes(id_)
+        with pytest.raises(InvalidIdError, match=why):
+            tokenizer.decode([0, id_])

@@ -6,8 +6,10 @@ splits its text. Added tokens with all flags are in every text.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import pickle
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -186,3 +188,56 @@ def test_a_space_in_place_of_another_has_no_offsets(load: Load) -> None:
     assert tokenizer.decode(tokenizer.encode("\tone")) == " one"
     with pytest.raises(UnknownFormatError, match="do not spell"):
         tokenizer.encode_with_offsets("\tone")
+
+
+def added(id_: int, content: str, *flags: str) -> dict[str, Any]:
+    return {"id": id_, "content": content, **{flag: flag in flags for flag in FLAGS}}
+
+
+@pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word", "normalized"])
+@pytest.mark.parametrize("special", [True, False])
+def test_b72_b73_the_flags_of_an_added_token(load: Load, flag: str, special: bool) -> None:
+    token = added(900, "<L>", flag, *(["special"] if special else []))
+    tokenizer, published = load(pre_tokenizer=byte_level(), added_tokens=[token])
+    texts = ["a  <L> b", "a <L>  b", "x <L><L> y", "a<L>b", "<L>", " <L> ", "<L>\n\n<L>", "_<L>é"]
+    for text in texts:
+        for trusted in (False, True):
+            ids = tokenizer.encode(text, allow_special=trusted).tolist()
+            assert ids == published.encode(text, trusted), text
+            assert (900 in ids) <= trusted
+    assert 900 in tokenizer.encode("x <L> y", allow_special=True)
+
+
+def test_b76_an_added_token_goes_with_every_copy(
+    load: Load, file: dict[str, Any], tmp_path: Path
+) -> None:
+    engine = tokenizers.Tokenizer.from_str(json.dumps({**file, "pre_tokenizer": byte_level()}))
+    assert engine.add_tokens(["<new>"]) == 1
+    id_ = engine.token_to_id("<new>")
+    path = tmp_path / "with.json"
+    engine.save(str(path))
+    tokenizer = kizami.load(path)
+    tokenizer.save(tmp_path / "saved")
+    copies = [tokenizer, copy.copy(tokenizer), copy.deepcopy(tokenizer)]
+    copies += [pickle.loads(pickle.dumps(tokenizer)), kizami.load(tmp_path / "saved")]
+    for one in copies:
+        ids = one.encode("a<new> b", allow_special=True).tolist()
+        assert ids == engine.encode("a<new> b", add_special_tokens=False).ids
+        assert id_ in ids
+        assert id_ not in one.encode("a<new> b")
+        assert (one.token_id("<new>"), one.token_id("<other>")) == (id_, None)
+
+
+def test_b77_an_added_token_of_the_vocabulary_counts_once(load: Load, file: dict[str, Any]) -> None:
+    vocab = dict(file["model"]["vocab"])
+    existing = next(
+        token for token in reversed(vocab) if len(token) > 2 and token.isalpha() and token.isascii()
+    )
+    tokens = [added(vocab[existing], existing, "special"), added(900, "<after>", "special")]
+    tokenizer, published = load(pre_tokenizer=byte_level(), added_tokens=tokens)
+    assert tokenizer.vocab_size == published.vocab_size == 901
+    assert sorted(id_ for id_, _ in tokenizer.tokens()) == list(range(901))
+    for text in (f"a{existing}b<after>", existing, existing * 2):
+        for trusted in (False, True):
+            ids = tokenizer.encode(text, allow_special=trusted).tolist()
+            assert ids == published.encode(text, trusted)

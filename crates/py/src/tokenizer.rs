@@ -70,7 +70,10 @@ impl Tokenizer {
             // Before the tables, which take a while.
             description.pattern()?;
             let tables = Tables::build(load::read_rank_file(data)?)?;
-            description.build(tables.into(), plain(control_tokens))
+            let mut controls = plain(control_tokens);
+            // As packages that normalize do it: the whole text, and then names are looked for.
+            controls.iter_mut().for_each(|token| token.flags.normalized = !description.normalizer.is_null());
+            description.build(tables.into(), controls)
         };
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer { core, eos_ids })
