@@ -168,11 +168,11 @@ def test_what_comes_of_a_prefix(load: Load, tmp_path: Path) -> None:
     tokenizer.save(tmp_path / "saved")
     again = tmp_path / "again.json"
     again.write_text(tokenizer.to_tokenizer_json(), encoding="utf-8")
-    for copy in (kizami.load(tmp_path / "saved"), kizami.load(again)):
+    for other in (kizami.load(tmp_path / "saved"), kizami.load(again)):
         for text in texts:
             for trusted in (False, True):
                 ids = published.encode(text, trusted)
-                assert copy.encode(text, allow_special=trusted).tolist() == ids
+                assert other.encode(text, allow_special=trusted).tolist() == ids
     with pytest.raises(UnknownFormatError, match="a space is put before its text"):
         tokenizer.to_tiktoken()
     # Offsets are those of a text that its tokens spell, or none.
