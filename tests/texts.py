@@ -101,16 +101,20 @@ def segment_lists(*, surrogates: bool = False) -> st.SearchStrategy[list[tuple[s
 
 
 class Writer:
-    """Random texts from a seed: the same seed, the same texts, on every machine."""
+    """Random texts from a seed: the same seed, the same texts, on every machine.
 
-    def __init__(self, seed: int | str) -> None:
+    `controls` are the names of control tokens that are put in.
+    """
+
+    def __init__(self, seed: int | str, controls: list[str] = CONTROLS) -> None:
         self._random = random.Random(seed)
-        everything = [fragment for kind in KINDS for fragment in kind]
+        kinds = [controls if kind is CONTROLS else kind for kind in KINDS]
+        everything = [fragment for kind in kinds for fragment in kind]
         everything += [fragment * self._random.choice(RUNS) for fragment in everything]
         english = [*LETTERS[:24], *SPACES, *PUNCTUATION, *NUMBERS[:10], *CONTRACTIONS, *WORDS]
-        surrogates = [*SURROGATES, *LETTERS, *CONTROLS]
+        surrogates = [*SURROGATES, *LETTERS, *controls]
         mixed = everything + SURROGATES
-        self._palettes = [mixed, everything, everything, english, surrogates, *KINDS]
+        self._palettes = [mixed, everything, everything, english, surrogates, *kinds]
 
     def text(self, most_parts: int = 24) -> str:
         """A mixed text of at most 2,000 code points."""

@@ -40,10 +40,13 @@ def cache_directory() -> Path:
 
 
 def through_cache(
-    digest: str, size: int, build: Callable[[], _native.Tokenizer]
+    digest: str, size: int | None, build: Callable[[], _native.Tokenizer]
 ) -> _native.Tokenizer:
-    """What `build` gives for a file with this SHA-256, from the cache if it is there."""
-    if size < _LEAST_BYTES or os.environ.get("KIZAMI_CACHE") == "0":
+    """What `build` gives for a file with this SHA-256, from the cache if it is there.
+
+    `size` is that of the file, or None if it is known to take long.
+    """
+    if (size is not None and size < _LEAST_BYTES) or os.environ.get("KIZAMI_CACHE") == "0":
         return build()
     try:
         path = cache_directory() / f"{digest}-{__version__}.kizami"

@@ -140,6 +140,8 @@ def tiktoken_pattern(native: _native.Tokenizer, name: str) -> str:
             f"{name!r} cannot be a tiktoken encoding: {why}; use to_tokenizer_json", source=name
         )
 
+    if not isinstance(split, str) and any(part.get("add_prefix_space") for part in _steps(split)):
+        raise refuse("a space is put before its text, and tiktoken has no step for that")
     pattern = split if isinstance(split, str) else _one_pattern(split)
     if pattern is None:
         raise refuse("its text is split in several steps, and tiktoken knows one pattern")
@@ -150,15 +152,20 @@ def tiktoken_pattern(native: _native.Tokenizer, name: str) -> str:
     return pattern
 
 
+def _steps(split: Any) -> list[Any]:
+    """What a `pre_tokenizer` does, one after the other."""
+    if split.get("type") != "Sequence":
+        return [split]
+    return [step for part in split["pretokenizers"] for step in _steps(part)]
+
+
 def _one_pattern(split: Any) -> str | None:
     """The single pattern of a `pre_tokenizer`, if that is all it has."""
-    parts = split.get("pretokenizers", []) if split.get("type") == "Sequence" else [split]
+    parts = _steps(split)
     patterns = [p["pattern"].get("Regex") for p in parts if p.get("type") == "Split"]
     if any(p.get("type") not in ("Split", "ByteLevel") for p in parts):
         return None
     byte_level = [p for p in parts if p.get("type") == "ByteLevel"]
-    if any(p.get("add_prefix_space", True) for p in byte_level):
-        return None
     if any(p.get("use_regex", True) for p in byte_level):
         patterns.append(_native.GPT2_PATTERN)
     return patterns[0] if len(patterns) == 1 else None

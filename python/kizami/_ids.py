@@ -76,9 +76,11 @@ def pushed_ids(ids: Any, vocab_size: int) -> NativeIds:
 
 def invalid_id(id_: int, position: int, vocab_size: int) -> InvalidIdError:
     """The error for an id outside the vocabulary, worded as the native decoder words it."""
+    where = f"is outside the vocabulary (0 to {vocab_size - 1})"
+    if 0 <= id_ < vocab_size:
+        where = "is in a gap of the vocabulary: no token has it"
     return InvalidIdError(
-        f"token id {id_} at position {position} is outside the vocabulary (0 to {vocab_size - 1}); "
-        "decode only ids of this tokenizer",
+        f"token id {id_} at position {position} {where}; decode only ids of this tokenizer",
         id=id_,
         position=position,
         vocab_size=vocab_size,

@@ -6,6 +6,7 @@ name.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kizami import _native
+from kizami._cache import through_cache
 from kizami._files import read_json
 from kizami._hub import download
 from kizami._load_files import FILES, Given, load_file, load_files
 from kizami._load_kimi import CONFIG, RANKS, is_kimi, load_kimi
-from kizami._tokenizer import Tokenizer
+from kizami._tokenizer import BUNDLED, Tokenizer
 from kizami.errors import (
     InputTypeError,
     SourceNotFoundError,
@@ -57,7 +59,8 @@ def load(
     """The tokenizer of a model.
 
     Args:
-        source: A bundled name ("kimi-k3", "kimi-k2", "kimi-k2.5": offline, in milliseconds); a
+        source: A bundled name ("kimi-k3", "kimi-k2", "kimi-k2.5": in milliseconds; "o200k_base",
+            "o200k_harmony", "gpt-oss", "cl100k_base": in milliseconds from the second load on); a
             file, or a directory that holds one: `tokenizer.json`, `tekken.json`, a rank file
             (`tiktoken.model`, `*.tiktoken`), or what `Tokenizer.save` wrote; plain or compressed by
             gzip; or a hub id "org/name" (needs the extra `hub`). Names are tried in this order.
@@ -121,9 +124,18 @@ def _is(path: Path, kind: Literal["is_dir", "is_file"]) -> bool:
 def _load_bundled(name: str) -> Tokenizer:
     with _lock:
         if name not in _bundled:
-            native = _native.Tokenizer.bundled(name)
-            _bundled[name] = Tokenizer(native, name, _native.KIMI_RANK_FILE_SHA256)
+            _bundled[name] = _open_bundled(name)
         return _bundled[name]
+
+
+def _open_bundled(name: str) -> Tokenizer:
+    digest, eos_ids = _native.bundled_facts(name)
+    if digest == _native.KIMI_RANK_FILE_SHA256:
+        return Tokenizer(_native.Tokenizer.bundled(name), name, digest)
+    # Only ranks come with the wheel: the first load makes tables of them.
+    digest = hashlib.sha256(f"{BUNDLED}{name} {digest}".encode()).hexdigest()
+    native = through_cache(digest, None, lambda: _native.Tokenizer.bundled(name))
+    return Tokenizer(native.with_eos_ids(eos_ids), name, BUNDLED + name)
 
 
 def _is_kimi_folder(directory: Path) -> bool:
@@ -150,10 +162,13 @@ def _load_directory(directory: Path, name: str, given: Given | None) -> Tokenize
     )
 
 
-def unpickle(name: str, fingerprint: str, state: bytes | tuple[Any, list[int], Any]) -> Tokenizer:
+def unpickle(name: str, fingerprint: str, state: Any) -> Tokenizer:
     """Rebuilds a pickled tokenizer: of a bundled vocabulary by its control tokens, else whole."""
     if isinstance(state, bytes):
         return Tokenizer.from_bytes(state)
+    bundled_name = fingerprint.removeprefix(BUNDLED)
+    if bundled_name != fingerprint and bundled_name in _native.bundled_names():
+        return _load_bundled(bundled_name)
     if fingerprint != _native.KIMI_RANK_FILE_SHA256:
         raise VocabularyError("this build of kizami lacks the vocabulary of the pickled tokenizer")
     controls, eos_ids, template = state

@@ -115,13 +115,14 @@ def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
 def _from_json(data: bytes, path: Path, name: str) -> Tokenizer:
     digest = hashlib.sha256(data).hexdigest()
     # The native reader parses the vocabulary; here only the kind is wanted.
-    if re.search(rb'"default_num_special_tokens"\s*:', data[:4096]):
-        native = through_cache(digest, len(data), lambda: _native.Tokenizer.from_tekken(data))
-    else:
-        read = _native.Tokenizer.from_tokenizer_json
-        native = through_cache(digest, len(data), lambda: read(data))
+    is_tekken = re.search(rb'"default_num_special_tokens"\s*:', data[:4096]) is not None
+    kind = _native.Tokenizer
+    read = kind.from_tekken if is_tekken else kind.from_tokenizer_json
+    native = through_cache(digest, len(data), lambda: read(data))
     about = _about(native, path, name, digest)
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+    # A template writes names of control tokens, which do not count in text of a Tekken model.
+    template = None if is_tekken else about.template
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, template)
 
 
 def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Tokenizer:

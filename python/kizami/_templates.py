@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kizami._files import read_bytes
-from kizami.errors import ChatWarning, InputTypeError, VocabularyError
+from kizami.errors import ChatValueError, ChatWarning, InputTypeError, VocabularyError
 from kizami.segments import Segment
 
 if TYPE_CHECKING:
@@ -61,7 +61,15 @@ def render_template(
     messages: Sequence[Mapping[str, Any]],
     **variables: Any,
 ) -> list[Segment]:
-    """The segments of a conversation, with a warning where trust was lost."""
+    """The segments of a conversation, with a warning where trust was lost.
+
+    Their text is what `apply_chat_template(tokenize=False)` of transformers 5 gives.
+    """
+    from kizami.chat.jinja import normalized
+
+    messages = normalized(messages)
+    if not messages:
+        raise ChatValueError("the conversation is empty; give at least one message")
     rendered = template.render(messages, **variables)
     if rendered.untracked:
         what = ", ".join(sorted(set(rendered.untracked)))

@@ -37,7 +37,10 @@ from kizami.segments import Segment
 if TYPE_CHECKING:
     from kizami.chat.jinja import ChatTemplate
 
-__all__ = ["Tokenizer"]
+__all__ = ["BUNDLED", "Tokenizer"]
+
+# In front of the name of a bundled model, where else the checksum of a file is.
+BUNDLED = "bundled:"
 
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
@@ -78,8 +81,8 @@ class Tokenizer:
     ) -> None:
         """Not for callers: use `kizami.load`.
 
-        `fingerprint` is the SHA-256 of the vocabulary file; `template` what its
-        `tokenizer_config.json` says of chat templates.
+        `fingerprint` is the SHA-256 of the vocabulary file, or `BUNDLED` and a name; `template`
+        what its `tokenizer_config.json` says of chat templates.
         """
         self._native = native
         self._name = name
@@ -416,7 +419,8 @@ class Tokenizer:
                 `enable_thinking`. These models take `thinking` and `thinking_effort` as
                 `enable_thinking`, `thinking` and `reasoning_effort`, if they are not the default,
                 and the other options as variables of the same name. Where trust cannot be followed
-                through the template, its output counts as untrusted, with a `ChatWarning`.
+                through the template, its output counts as untrusted, with a `ChatWarning`. The
+                text is that of `apply_chat_template(tokenize=False)` of transformers 5.
 
         Raises:
             ChatValueError, ChatTypeError, ChatKeyError: A message or an option cannot be rendered;
@@ -684,9 +688,12 @@ class Tokenizer:
         from kizami._load import unpickle
 
         # A bundled vocabulary is not carried along: the wheel on the other side has it.
-        if self._source == _native.KIMI_RANK_FILE_SHA256:
+        state: Any
+        if self._source.startswith(BUNDLED):
+            state = None
+        elif self._source == _native.KIMI_RANK_FILE_SHA256:
             controls = self._native.control_tokens()
-            state: Any = (controls, list(self.eos_ids), self._template)
+            state = (controls, list(self.eos_ids), self._template)
         else:
             state = self.to_bytes()
         return unpickle, (self._name, self._source, state)

@@ -6,50 +6,19 @@ whose added tokens are runs of spaces have those in untrusted text, too: they ar
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import kizami
 import pytest
 from kizami.errors import UnknownFormatError
 
+from tests.models import CASES, Case, load, read_json
 from tests.shared import shared_path
 
-
-class Case(NamedTuple):
-    """A file of vectors, and where the tokenizer is."""
-
-    vectors: str
-    source: str
-    pretokenizer: str
-
-
-CASES = [
-    Case("cl100k_base", "cl100k_base/cl100k_base.tiktoken", "cl100k"),
-    Case("cl100k_base.hf", "cl100k_base/tokenizer.json.gz", "llama3"),
-    Case("deepseek_v3", "deepseek_v3", "deepseek3"),
-    Case("deepseek_v4", "deepseek_v4", "deepseek3"),
-    Case("glm-4", "glm-4", "llama3"),
-    Case("gpt-neox", "gpt-neox", "gpt2"),
-    Case("gpt-oss", "gpt-oss", "o200k"),
-    Case("gpt2", "gpt2", "gpt2"),
-    Case("kimi-k2.5", "kimi-k2.5", "kimi"),
-    Case("llama3", "llama3", "llama3"),
-    Case("llama3_1", "llama3_1", "llama3"),
-    Case("llama3.tiktoken", "llama3/tokenizer.model", "llama3"),
-    Case("llama4", "llama4", "o200k"),
-    Case("mistral_tekken_240718", "mistral_tekken/tekken_240718.json.gz", "tekken"),
-    Case("mistral_tekken_240911", "mistral_tekken/tekken_240911.json.gz", "tekken"),
-    Case("modernbert", "modernbert", "gpt2"),
-    Case("o200k_base", "o200k_base/o200k_base.tiktoken", "o200k"),
-    Case("o200k_base.hf", "o200k_base/tokenizer.json.gz", "o200k"),
-    Case("qwen3", "qwen3", "qwen2"),
-    Case("qwen3.5", "qwen3.5", "qwen3.5"),
-]
 # Differences that come of another version of Unicode in the engine that made the vectors.
 UNICODE = {"class-unicode-version", "nfc-unicode-version"}
 
@@ -58,11 +27,6 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
     path = shared_path("vectors", "models", f"{name}.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
-
-
-@functools.cache
-def load(source: str) -> kizami.Tokenizer:
-    return kizami.load(shared_path("data", "tokenizers", *source.split("/")))
 
 
 def untrusted_ids(row: dict[str, Any], tokenizer: kizami.Tokenizer) -> list[int] | None:
@@ -94,6 +58,30 @@ def test_ids(case: Case) -> None:
             wrong.append((text[:80], got, expected))
     assert total > 300
     assert not wrong, f"{len(wrong)} of {total} rows differ; first: {wrong[0]}"
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "o200k_harmony", "gpt-oss"])
+def test_ids_of_bundled_names(name: str) -> None:
+    tokenizer = kizami.load(name)
+    for row in rows(name):
+        if not UNICODE.intersection(row.get("tags", ())):
+            assert tokenizer.encode(row["text"]).tolist() == row["ids"]
+            trusted = tokenizer.encode(row["text"], allow_special=True)
+            assert trusted.tolist() == row["ids_special"]
+
+
+def test_ids_where_an_id_has_two_names() -> None:
+    stated = read_json(shared_path("data", "tokenizers", "gpt-oss", "encoding.json"))
+    tokenizer = kizami.load(
+        shared_path("data", "tokenizers", "o200k_base", "o200k_base.tiktoken"),
+        pattern=stated["pat_str"],
+        special_tokens=stated["special_tokens"],
+    )
+    assert dict(tokenizer.control_tokens) == stated["special_tokens"]
+    for row in rows("o200k_harmony"):
+        assert tokenizer.encode(row["text"]).tolist() == row["ids"]
+        trusted = tokenizer.encode(row["text"], allow_special=True)
+        assert trusted.tolist() == row["ids_special"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.vectors)

@@ -9,7 +9,8 @@ import kizami
 import pytest
 from kizami.errors import UnknownFormatError
 
-from tests.golden.test_vectors_models import CASES, Case, load, rows
+from tests.golden.test_vectors_models import rows
+from tests.models import CASES, Case, load
 
 # Texts of other versions of Unicode apart, every second one is enough here.
 TEXTS = 2

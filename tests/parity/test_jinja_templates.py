@@ -27,7 +27,8 @@ from kizami.errors import ChatValueError
 
 jinja2 = pytest.importorskip("jinja2", reason="chat templates need jinja2 (the extra `jinja`)")
 
-from kizami.chat.jinja import ChatTemplate, normalized  # noqa: E402
+from kizami._templates import render_template  # noqa: E402
+from kizami.chat.jinja import ChatTemplate  # noqa: E402
 
 from tests.conversations import TEXTS, Conversations  # noqa: E402
 from tests.plain_jinja import NOW, plain_template  # noqa: E402
@@ -107,8 +108,9 @@ def outcome(render: Callable[[], str]) -> tuple[str, str]:
 def compare(
     model: Model,
     render: Callable[[Any, dict[str, Any]], str],
-    prepare: Callable[[Any], Any] = lambda messages: messages,
+    render_ours: Callable[[Any, dict[str, Any]], str] | None = None,
 ) -> dict[str, int]:
+    render_ours = render_ours or (lambda messages, o: model.ours.render(messages, **o).text)
     counts = {"text": 0, "error": 0}
     for number in range(CONVERSATIONS):
         odd = (0.0, 0.0, 0.0, 0.03, 0.15)[number % 5]
@@ -116,7 +118,7 @@ def compare(
         messages, options = source.conversation()
         before = copy.deepcopy((messages, options))
         theirs = outcome(lambda m=messages, o=options: render(m, o))
-        ours = outcome(lambda m=messages, o=options: model.ours.render(prepare(m), **o).text)
+        ours = outcome(lambda m=messages, o=options: render_ours(m, o))
         assert ours == theirs, f"conversation {number}: {messages!r} {options!r}"
         assert (messages, options) == before
         counts["text" if ours[0] == "text" else "error"] += 1
@@ -142,21 +144,28 @@ def test_text_and_errors_are_those_of_transformers(model: Model) -> None:
     assert compare(model, render)["text"] > CONVERSATIONS / 3
 
 
-def test_normalized_messages_give_what_apply_chat_template_gives(model: Model) -> None:
-    utils = pytest.importorskip("transformers.utils.chat_template_utils")
-    if not hasattr(utils, "_normalize_chat_messages"):
-        pytest.skip("this version of transformers hands messages over as they are")
+def test_render_chat_gives_what_apply_chat_template_gives(model: Model) -> None:
+    transformers = pytest.importorskip("transformers", "5")
+    tokenizers = pytest.importorskip("tokenizers")
+    utils = transformers.utils.chat_template_utils
     compiled = utils._compile_jinja_template(model.source)
     compiled.environment.globals["strftime_now"] = NOW.strftime
+    # It needs a vocabulary, and none of it here.
+    engine = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=engine, **model.tokens)
 
     def render(messages: Any, options: dict[str, Any]) -> str:
-        chat = utils._normalize_chat_messages(messages)
-        rendered, _ = utils.render_jinja_template(
-            [chat], chat_template=model.source, **{**model.tokens, **options}
+        text = theirs.apply_chat_template(
+            messages, chat_template=model.source, tokenize=False, **options
         )
-        return str(rendered[0])
+        return str(text)
 
-    compare(model, render, normalized)
+    def ours(messages: Any, options: dict[str, Any]) -> str:
+        # What render_chat calls with the template that came with a vocabulary.
+        segments = render_template(model.ours, "model", messages, **options)
+        return "".join(segment.text for segment in segments)
+
+    assert compare(model, render, ours)["text"] > CONVERSATIONS / 3
 
 
 def test_no_character_of_a_user_is_trusted_and_all_control_tokens_of_the_template_are(

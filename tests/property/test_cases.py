@@ -3,8 +3,10 @@
 Tests are named after the entry of the project's list (b01, b02, ...). The others of that list are
 tested where their subject is: b24 to b41 in `test_chat_kimi_k3`, b42 to b51 in `test_stream` and
 `test_decode_api`, b53 (such models are refused) and b80 in `test_vectors_models`, b61 and b86 in
-`test_object`, b65 in `test_threads`, b77 and b88 in `test_load`, b80 in `test_offsets` and
-`test_streams`, b84, b85 and b89 in `test_encode_api`.
+`test_object`, b65 in `test_threads`, b72 to b77 in `tests/parity/test_tokenizers.py`, b77 and b78
+in `tests/parity/test_bundled.py`, b77 and b88 in `test_load`, b80 in `test_offsets` and
+`test_streams`, b84, b85 and b89 in `test_encode_api`; b17 for other models than Kimi in
+`tests/parity/test_models.py`.
 """
 
 from __future__ import annotations

@@ -159,6 +159,18 @@ def test_b68_a_name_that_grows_into_a_longer_one() -> None:
     assert tokenizer.encode("x<a><b>y", allow_special=True).tolist()[1] == 301
 
 
+def test_an_id_of_two_names() -> None:
+    tokenizer = kizami.load("o200k_harmony")
+    first, second = [name for name, id_ in tokenizer.control_tokens.items() if id_ == 200_018]
+    session = tokenizer.session()
+
+    text = ""
+    for piece in (first, " a", second, " b", first, "c ", second * 3, " d", " e", first[:5], "f"):
+        text += piece
+        want = tokenizer.encode(text, allow_special=True)
+        assert np.array_equal(session.encode_segments([(text, True)]), want), text
+
+
 def test_b71_two_vocabularies_side_by_side() -> None:
     other = small({"<|open|>": 300})
     sessions = [(K3, K3.session()), (other, other.session())]

@@ -139,7 +139,7 @@ def test_a_damaged_tokenizer_json(changes: dict[str, Any], words: str, tmp_path:
     [
         ({"model": {"type": "WordPiece"}}, "WordPiece"),
         ({"model": {"type": "Unigram"}}, "Unigram"),
-        ({"model": {"byte_fallback": True}}, "byte fallback"),
+        ({"model": {"byte_fallback": True}, "pre_tokenizer": None}, "byte fallback"),
         ({"model": {"end_of_word_suffix": "</w>"}}, "suffix"),
         ({"model": {"dropout": 0.1}}, "dropout"),
         ({"pre_tokenizer": None}, "tokenizers"),

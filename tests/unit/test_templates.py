@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from pathlib import Path
 
 import kizami
 import pytest
-from kizami.errors import InputTypeError, UnknownFormatError
+from kizami.errors import ChatValueError, InputTypeError, UnknownFormatError
 
 from tests.shared import shared_path
 from tests.unit.test_save import tokenizer_json
@@ -54,6 +55,21 @@ def test_options_are_variables(folder: Path) -> None:
         tokenizer.render_chat(USER, developer_as_system=True)
     with pytest.raises(InputTypeError, match="no option effort"):
         kizami.load("kimi-k3").render_chat(USER, effort="high")
+
+
+def test_messages_are_prepared_as_transformers_5_does(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}[{{ m.content }}|{{ m.thinking }}|{{ m.reasoning_content }}]"
+        "{% endfor %}"
+    )
+    tokenizer = kizami.load(folder)
+    messages = [{"role": "assistant", "content": None, "reasoning": "Hm."}, *USER]
+    before = copy.deepcopy(messages)
+    text = "".join(segment.text for segment in tokenizer.render_chat(messages))
+    assert text == "[|Hm.|Hm.][the <end> of <think>||]"
+    assert messages == before
+    with pytest.raises(ChatValueError, match="empty"):
+        tokenizer.render_chat([])
 
 
 def test_the_template_is_saved_and_pickled(folder: Path) -> None:

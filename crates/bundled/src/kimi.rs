@@ -2,7 +2,7 @@
 //!
 //! Names, flags and ids are facts of the published `tokenizer_config.json` and `generation_config.json` files.
 
-use crate::Model;
+use crate::{Model, Source};
 
 include!("kimi_sha256.rs");
 
@@ -40,6 +40,7 @@ pub const K3: Model = Model {
     ],
     control_ids: CONTROL_IDS,
     eos_ids: &[163_586],
+    source: Source::Kimi,
 };
 
 /// Kimi K2 (Instruct, Thinking).
@@ -66,6 +67,7 @@ pub const K2: Model = Model {
     ],
     control_ids: CONTROL_IDS,
     eos_ids: &[163_586],
+    source: Source::Kimi,
 };
 
 /// Kimi K2.5.
@@ -98,4 +100,5 @@ pub const K2_5: Model = Model {
     ],
     control_ids: CONTROL_IDS,
     eos_ids: &[163_586],
+    source: Source::Kimi,
 };

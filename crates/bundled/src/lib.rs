@@ -1,16 +1,20 @@
-//! Vocabularies that come with Kizami: a table image each, and the control names of each model.
+//! Vocabularies that come with Kizami, and the control names of each model.
 //!
-//! [`Model::load`] maps, it does not build: the image lies in the program itself.
+//! For the Kimi line, [`Model::load`] maps, it does not build: a table image lies in the program itself. Others are packed
+//! ranks, of which tables are made.
 
-use std::sync::Arc;
 #[cfg(feature = "kimi")]
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use kizami_core::special::{ControlToken, Controls};
+use kizami_core::special::ControlToken;
+#[cfg(feature = "kimi")]
+use kizami_core::special::Controls;
 use kizami_core::{Error, Tokenizer};
 
 #[cfg(feature = "kimi")]
 pub mod kimi;
+#[cfg(feature = "openai")]
+pub mod openai;
 
 /// A bundled model.
 #[derive(Debug, Clone)]
@@ -19,10 +23,24 @@ pub struct Model {
     pub name: &'static str,
     /// Control tokens that have a name of their own: id, name, left out by a decode that skips special tokens.
     pub named: &'static [(u32, &'static str, bool)],
-    /// All control ids; those not in `named` are called `<|reserved_token_{id}|>`.
+    /// All control ids, or none if all are in `named`; those not in `named` are called `<|reserved_token_{id}|>`, by OpenAI
+    /// `<|reserved_{id}|>`.
     pub control_ids: std::ops::Range<u32>,
     /// Ids that end a reply.
     pub eos_ids: &'static [u32],
+    /// Where the ranks come from.
+    pub source: Source,
+}
+
+/// Where the ranks of a model come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// The table image of the Kimi line.
+    #[cfg(feature = "kimi")]
+    Kimi,
+    /// Packed ranks.
+    #[cfg(feature = "openai")]
+    OpenAi(&'static openai::Encoding),
 }
 
 /// The models in this build.
@@ -33,6 +51,14 @@ pub const MODELS: &[Model] = &[
     kimi::K2,
     #[cfg(feature = "kimi")]
     kimi::K2_5,
+    #[cfg(feature = "openai")]
+    openai::O200K_MODEL,
+    #[cfg(feature = "openai")]
+    openai::O200K_HARMONY,
+    #[cfg(feature = "openai")]
+    openai::GPT_OSS,
+    #[cfg(feature = "openai")]
+    openai::CL100K_MODEL,
 ];
 
 /// The control tokens of a model in the style of Moonshot's files: `ids`, of which some are named.
@@ -52,27 +78,40 @@ pub fn control_tokens<'a>(
 }
 
 impl Model {
-    /// The tokenizer of this model. All bundled models of one line share their tables.
+    /// The tokenizer of this model. All models of one rank file share their tables.
     ///
     /// # Errors
     /// [`Error::Image`] on a machine that the image was not made for (big-endian).
     pub fn load(&self) -> Result<Tokenizer, Error> {
-        let tables = tables()?;
-        let tokens = control_tokens(self.control_ids.clone(), self.named.iter().copied());
-        let controls = Controls::new(tokens, tables.vocab.len())?;
-        Ok(Tokenizer::new(tables, controls, kizami_core::pretoken::Pattern::Kimi))
+        match self.source {
+            #[cfg(feature = "kimi")]
+            Source::Kimi => {
+                let tables = kimi_tables()?;
+                let tokens = control_tokens(self.control_ids.clone(), self.named.iter().copied());
+                let controls = Controls::new(tokens, tables.vocab.len())?;
+                Ok(Tokenizer::new(tables, controls, kizami_core::pretoken::Pattern::Kimi))
+            }
+            #[cfg(feature = "openai")]
+            Source::OpenAi(encoding) => encoding.load(openai::control_tokens(self)),
+        }
+    }
+
+    /// SHA-256 of the published rank file.
+    #[must_use]
+    pub fn sha256(&self) -> &'static str {
+        match self.source {
+            #[cfg(feature = "kimi")]
+            Source::Kimi => kimi::RANK_FILE_SHA256,
+            #[cfg(feature = "openai")]
+            Source::OpenAi(encoding) => encoding.sha256,
+        }
     }
 }
 
 #[cfg(feature = "kimi")]
-fn tables() -> Result<Arc<kizami_core::Tables>, Error> {
+fn kimi_tables() -> Result<Arc<kizami_core::Tables>, Error> {
     static TABLES: OnceLock<Result<Arc<kizami_core::Tables>, Error>> = OnceLock::new();
     TABLES.get_or_init(|| kizami_core::image::from_trusted_static(kimi::IMAGE).map(Arc::new)).clone()
-}
-
-#[cfg(not(feature = "kimi"))]
-fn tables() -> Result<Arc<kizami_core::Tables>, Error> {
-    Err(Error::Image("this build has no bundled vocabulary".into()))
 }
 
 /// The model of that name, if it is in this build.

@@ -55,6 +55,9 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::UnknownId { id, position, vocab_size } if id < vocab_size => {
+                write!(f, "token id {id} at position {position} is in a gap of the vocabulary: no token has it")
+            }
             Error::UnknownId { id, position, vocab_size } => {
                 write!(f, "token id {id} at position {position} is outside the vocabulary (0 to {})", vocab_size - 1)
             }

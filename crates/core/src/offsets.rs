@@ -77,6 +77,7 @@ impl Tokenizer {
         self.refuse_normalized(segments)?;
         let mut segment_ends = Vec::new();
         let encoded = self.prepare(segments, options)?.encode(Some(&mut segment_ends))?;
+        self.refuse_respelled(segments, &encoded, &segment_ends)?;
         let mut offsets = Offsets { segment_ends, ..Offsets::default() };
         reserve(&mut offsets.starts, encoded.len())?;
         reserve(&mut offsets.ends, encoded.len())?;
@@ -88,6 +89,25 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
+    /// Tokens of a text that a space is put before do not spell the text, even if another one is left out.
+    fn refuse_respelled(&self, segments: &[Segment<'_>], encoded: &Encoded<'_>, ends: &[usize]) -> Result<(), Error> {
+        if self.prefix.is_none() {
+            return Ok(());
+        }
+        let mut ids = encoded.parts().flatten();
+        let mut first = 0;
+        for (index, (segment, &last)) in segments.iter().zip(ends).enumerate() {
+            let (mut utf8, mut spelled) = (Vec::new(), Vec::<u8>::new());
+            segment.text.append_utf8(&mut utf8)?;
+            ids.by_ref().take(last - first).for_each(|&id| spelled.extend(self.token_bytes(id).into_iter().flatten()));
+            if utf8 != spelled {
+                return Err(Error::NoOffsets { segment: index });
+            }
+            first = last;
+        }
+        Ok(())
+    }
+
     /// Tokens of a text that is normalized first do not spell the text.
     fn refuse_normalized(&self, segments: &[Segment<'_>]) -> Result<(), Error> {
         let Some(normalizer) = self.normalizer.as_ref() else { return Ok(()) };

@@ -4,6 +4,7 @@
 //! parted where a pre-token ends whatever the context ([`Pattern::is_hard_boundary`]), so the ids do not depend on how
 //! many threads there are.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, reserve};
@@ -141,8 +142,7 @@ impl<'a> Request<'a> {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
             let first = request.cuts.len();
-            let simple = tokenizer.normalizer.is_none() && tokenizer.controls.is_simple(segment.allow_special);
-            let place = if simple {
+            let place = if tokenizer.is_simple(segment.allow_special) {
                 let cuts = first_cuts.take_if(|_| index == 0).unwrap_or_else(|| {
                     // What is short is not cut.
                     let may_be = legacy_chunks && segment.text.len() > JOINED_BYTES;
@@ -212,16 +212,12 @@ impl<'a> Request<'a> {
             }
             let text = std::str::from_utf8(held.unwrap_or(&utf8)).expect("UTF-8, given or made");
             let normalizer = tokenizer.normalizer.as_ref();
-            tokenizer.controls.split(text, segment.allow_special, normalizer, |stretch| {
-                parts.push(match (stretch, held) {
-                    (Stretch::Token(id, len), _) => Part::Token(id, len),
-                    (Stretch::Text(text, _), _) if text.len() > MAX_BYTES => {
-                        return Err(Error::TooLong { segment: index, bytes: text.len() });
-                    }
-                    (Stretch::Text(text, Some(at)), Some(held)) if text.len() > JOINED_BYTES => {
-                        Part::Borrowed(&held[at..at + text.len()])
-                    }
-                    (Stretch::Text(text, _), _) => {
+            // A text, and where it stands in `held` as it is.
+            let mut push_text = |parts: &mut Vec<Part<'a>>, text: &str, at: Option<usize>| {
+                parts.push(match (at, held) {
+                    _ if text.len() > MAX_BYTES => return Err(Error::TooLong { segment: index, bytes: text.len() }),
+                    (Some(at), Some(held)) if text.len() > JOINED_BYTES => Part::Borrowed(&held[at..at + text.len()]),
+                    _ => {
                         let start = arena.len();
                         reserve(arena, text.len())?;
                         arena.extend_from_slice(text.as_bytes());
@@ -229,6 +225,19 @@ impl<'a> Request<'a> {
                     }
                 });
                 Ok(())
+            };
+            tokenizer.controls.split(text, segment.allow_special, normalizer, |stretch| match stretch {
+                Stretch::Token(id, len) => {
+                    parts.push(Part::Token(id, len));
+                    Ok(())
+                }
+                Stretch::Text(text, at) => match &tokenizer.prefix {
+                    None => push_text(parts, text, at),
+                    Some(prefix) => prefix.pieces(text, |from, piece| {
+                        let at = at.filter(|_| matches!(piece, Cow::Borrowed(_)));
+                        push_text(parts, &piece, at.map(|at| at + from))
+                    }),
+                },
             })?;
         }
         Ok(Place::Parts(first, parts.len()))

@@ -111,7 +111,7 @@ impl Controls {
     /// From the list of control tokens of a model; `vocab_len` ordinary ids come before.
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] for an empty name, a name or id that is there twice, or an id below `vocab_len`.
+    /// [`Error::Vocabulary`] for an empty name, a name that is there twice, or an id below `vocab_len`.
     pub fn new(tokens: Vec<ControlToken>, vocab_len: u32) -> Result<Self, Error> {
         if let Some(id) = tokens.iter().map(|t| t.id).filter(|&id| id < vocab_len).min() {
             return fault(format!("control id {id} belongs to an ordinary token"));
@@ -126,8 +126,8 @@ impl Controls {
     /// which is found in untrusted text as well.
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] for an empty name, a name or id that is there twice, or the id of an ordinary token with
-    /// other bytes.
+    /// [`Error::Vocabulary`] for an empty name, a name that is there twice, or the id of an ordinary token with other
+    /// bytes.
     pub fn from_added<'v>(
         tokens: Vec<ControlToken>,
         ordinary: impl Fn(u32) -> Option<&'v [u8]>,
@@ -164,11 +164,9 @@ impl Controls {
             if by_name.insert(token.name.clone(), index).is_some() {
                 return fault(format!("control token {:?} is there twice", token.name));
             }
+            // Of two names of an id both count in a text, and the first is what it is decoded to.
             let slot = &mut by_id[ix(token.id - first)];
-            if *slot != u32::MAX {
-                return fault(format!("control id {} is there twice", token.id));
-            }
-            *slot = to_u32(index);
+            *slot = to_u32(index).min(*slot);
         }
         let all = Search::new(tokens.iter(), None)?;
         let spaces = Search::new(tokens[controls..].iter(), None)?;
@@ -202,6 +200,12 @@ impl Controls {
     #[must_use]
     pub fn spaces(&self) -> &[ControlToken] {
         &self.tokens[self.controls..]
+    }
+
+    /// Whether some id has two names.
+    #[must_use]
+    pub fn have_aliases(&self) -> bool {
+        self.by_id.iter().filter(|&&index| index != u32::MAX).count() != self.tokens.len()
     }
 
     /// Bytes of the longest name, or 0 if there is none.
@@ -328,6 +332,16 @@ mod tests {
         assert_eq!(controls.find(b"x<a><b>y", 0, 8), Some((1, 7, 301)));
         assert_eq!(controls.find(b"x<a><by", 0, 7), Some((1, 4, 300)));
         assert_eq!(controls.find(b"x<a><b>y", 0, 6), Some((1, 4, 300)));
+    }
+
+    #[test]
+    fn an_id_may_have_two_names() {
+        let tokens = [(300, "<a>"), (301, "<b>"), (300, "<c>")].map(|(id, name)| ControlToken::new(id, name, true));
+        let controls = Controls::new(tokens.to_vec(), 300).unwrap();
+        assert_eq!(split(&controls, true, None, "<a><c>x<b>"), "[300][300](x)[301]");
+        assert_eq!(controls.by_id(300).unwrap().name, "<a>");
+        assert_eq!((controls.id_of(b"<c>"), controls.end()), (Some(300), 302));
+        assert!(controls.have_aliases() && !super::tests::controls(&["<a>", "<b>"]).unwrap().have_aliases());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::decode;
 use crate::encode::{self, Encoded};
 use crate::error::Error;
 use crate::normalize::Normalizer;
-use crate::pretoken::Pattern;
+use crate::pretoken::{Pattern, Prefix};
 use crate::request::Request;
 use crate::segment::Segment;
 use crate::special::Controls;
@@ -32,6 +32,7 @@ pub struct Tokenizer {
     pub(crate) controls: Controls,
     pub(crate) pattern: Pattern,
     pub(crate) normalizer: Option<Normalizer>,
+    pub(crate) prefix: Option<Prefix>,
     /// Whether the published path of the model makes the cuts of [`crate::cuts`].
     pub(crate) cuts: bool,
     pub(crate) origin: Option<Arc<Origin>>,
@@ -60,7 +61,7 @@ impl Tokenizer {
     /// path and does not normalize.
     #[must_use]
     pub fn new(tables: Arc<Tables>, controls: Controls, pattern: Pattern) -> Self {
-        Tokenizer { tables, controls, pattern, normalizer: None, cuts: true, origin: None }
+        Tokenizer { tables, controls, pattern, normalizer: None, prefix: None, cuts: true, origin: None }
     }
 
     /// The same without the cuts of [`crate::cuts`], which are only the Kimi line's.
@@ -81,15 +82,21 @@ impl Tokenizer {
         Ok(self)
     }
 
+    /// The same with a space before text, as `prefix` says.
+    #[cfg(feature = "general-pattern")]
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: Option<Prefix>) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
     /// The same with other control tokens; tables are shared.
     ///
     /// # Errors
     /// As [`Tokenizer::with_normalizer`].
     pub fn with_controls(&self, controls: Controls) -> Result<Self, Error> {
-        let Tokenizer { tables, pattern, normalizer, cuts, origin, .. } = self;
-        let controls = controls.normalized(normalizer.as_ref())?;
-        let (tables, pattern, normalizer) = (tables.clone(), pattern.clone(), normalizer.clone());
-        Ok(Tokenizer { tables, controls, pattern, normalizer, cuts: *cuts, origin: origin.clone() })
+        let controls = controls.normalized(self.normalizer.as_ref())?;
+        Ok(Tokenizer { controls, ..self.clone() })
     }
 
     /// The same, with what [`Tokenizer::origin`] says.
@@ -146,6 +153,11 @@ impl Tokenizer {
     #[must_use]
     pub fn tables(&self) -> &Arc<Tables> {
         &self.tables
+    }
+
+    /// Whether text of such trust is split as it is: nothing is normalized or put before it, and names in it are plain.
+    pub(crate) fn is_simple(&self, trusted: bool) -> bool {
+        self.normalizer.is_none() && self.prefix.is_none() && self.controls.is_simple(trusted)
     }
 
     /// Makes a request ready to run.

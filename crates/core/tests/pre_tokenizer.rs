@@ -202,7 +202,6 @@ fn what_is_not_byte_level_is_refused_by_name() {
         (splitting(" ", "MergedWithPrevious", false), "Split without ByteLevel"),
         (sequence(&[json!({"type": "Whitespace"})]), "Sequence(Whitespace) without ByteLevel"),
         (sequence(&[byte_level(true), byte_level(true)]), "more than one ByteLevel"),
-        (json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true}), "add_prefix_space"),
         (sequence(&[splitting(r"\bword", "Isolated", false), byte_level(false)]), "escape \\b"),
         (sequence(&[splitting(r"(?m:.)", "Isolated", false), byte_level(false)]), "group"),
         (sequence(&[splitting(r"(?i:strasse)", "Isolated", false), byte_level(false)]), "case ignored"),

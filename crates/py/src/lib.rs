@@ -11,6 +11,7 @@ mod stream;
 mod tokenizer;
 mod values;
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -18,6 +19,13 @@ use pyo3::types::PyBytes;
 #[pyfunction]
 fn bundled_names() -> Vec<&'static str> {
     kizami_bundled::MODELS.iter().map(|m| m.name).collect()
+}
+
+/// Of a bundled model: the SHA-256 of the rank file, and the ids that end a reply.
+#[pyfunction]
+fn bundled_facts(name: &str) -> PyResult<(&'static str, Vec<u32>)> {
+    let model = kizami_bundled::find(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+    Ok((model.sha256(), model.eos_ids.to_vec()))
 }
 
 /// Most threads that one request may use; 0 restores the default.
@@ -63,7 +71,7 @@ mod native {
     #[pymodule_export]
     use super::values::{common_prefix, remembered};
     #[pymodule_export]
-    use super::{bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
+    use super::{bundled_facts, bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
     use pyo3::prelude::*;
 
     #[pymodule_init]

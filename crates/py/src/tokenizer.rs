@@ -49,7 +49,7 @@ impl Tokenizer {
     #[staticmethod]
     fn bundled(py: Python<'_>, name: &str) -> PyResult<Self> {
         let model = kizami_bundled::find(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        let core = model.load().map_err(|e| to_py_err(py, &e))?;
+        let core = guard(py, || py.detach(|| model.load()).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer { core, eos_ids: model.eos_ids.to_vec() })
     }
 
@@ -75,7 +75,10 @@ impl Tokenizer {
             description.pattern()?;
             let vocab = load::read_rank_file_with_gaps(data, |rank| gaps || control_ids.contains(&rank))?;
             let tables = Tables::build(vocab)?;
-            description.build(tables.into(), plain(control_tokens))
+            let mut controls = plain(control_tokens);
+            // As packages that normalize do it: the whole text, and then names are looked for.
+            controls.iter_mut().for_each(|token| token.flags.normalized = !description.normalizer.is_null());
+            description.build(tables.into(), controls)
         };
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer { core, eos_ids })

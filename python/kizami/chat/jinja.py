@@ -46,8 +46,8 @@ def normalized(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The messages as `apply_chat_template` of transformers 5 hands them to a template.
 
     Keys whose value is None are left out, and the reasoning of a message is given under both names
-    that templates read. `ChatTemplate.render` does neither by itself: other engines, and older
-    versions of transformers, do not.
+    that templates read. `Tokenizer.render_chat` does so, too. `ChatTemplate.render` does neither:
+    transformers 4, and engines that render templates themselves, do not.
 
     Raises:
         ChatTypeError: As `ChatTemplate.render`.

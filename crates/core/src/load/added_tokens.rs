@@ -9,11 +9,11 @@ use crate::num::{ix, to_u32};
 use crate::special::{ControlToken, Controls, Flags};
 use crate::vocab::MAX_TOKENS;
 
-/// Reads the value of `added_tokens`. Of entries with one id and content the last counts.
+/// Reads the value of `added_tokens`. Of entries with one content the last counts. An id may have several.
 ///
 /// # Errors
 /// [`Error::Vocabulary`] with the index of the entry and what is wrong: a field that is missing or of a wrong type, an
-/// empty `content`, an `id` that is too large, a content with two ids, an id with two contents.
+/// empty `content`, an `id` that is too large, a content with two ids.
 pub fn read(value: &Value) -> Result<Vec<ControlToken>, Error> {
     let list = match value {
         Value::Null => return Ok(Vec::new()),
@@ -21,26 +21,18 @@ pub fn read(value: &Value) -> Result<Vec<ControlToken>, Error> {
         _ => return Err(Error::Vocabulary { line: 0, reason: "`added_tokens` is no list".into() }),
     };
     let mut tokens: Vec<ControlToken> = Vec::with_capacity(list.len());
-    let (mut by_name, mut by_id) = (HashMap::new(), HashMap::new());
+    let mut by_name: HashMap<String, usize> = HashMap::new();
     for (index, value) in list.iter().enumerate() {
         let token = read_token(index, value)?;
-        let place = tokens.len();
-        match (by_name.get(&token.name).copied(), by_id.insert(token.id, place)) {
-            (None, None) => {
-                by_name.insert(token.name.clone(), place);
+        match by_name.get(&token.name).copied() {
+            None => {
+                by_name.insert(token.name.clone(), tokens.len());
                 tokens.push(token);
             }
-            (Some(before), _) if tokens[before].id == token.id => {
-                by_id.insert(token.id, before);
-                tokens[before] = token;
-            }
-            (Some(before), _) => {
+            Some(before) if tokens[before].id == token.id => tokens[before] = token,
+            Some(before) => {
                 let (name, id, other) = (&token.name, token.id, tokens[before].id);
                 return fault(index, &format!("{name:?} has id {id}, but {other} in an earlier entry"));
-            }
-            (None, Some(before)) => {
-                let (name, id, other) = (&token.name, token.id, &tokens[before].name);
-                return fault(index, &format!("{name:?} has id {id}, which is that of {other:?} in an earlier entry"));
             }
         }
     }
@@ -159,6 +151,12 @@ mod tests {
     }
 
     #[test]
+    fn an_id_may_have_two_contents() {
+        let tokens = read(&json!([entry(7, "<a>"), entry(7, "<b>")])).unwrap();
+        assert_eq!(tokens.iter().map(|t| (t.id, &*t.name)).collect::<Vec<_>>(), [(7, "<a>"), (7, "<b>")]);
+    }
+
+    #[test]
     fn damaged_entries_are_refused_by_index() {
         let damaged = [
             (json!(3), "`id` is no number from 0 on"),
@@ -171,7 +169,6 @@ mod tests {
             (with("content", json!(null)), "`content` is no string"),
             (with("lstrip", json!(1)), "`lstrip` is neither true nor false"),
             (json!({"id": 7, "content": "a"}), "there is no `lstrip`"),
-            (entry(6, "<b>"), "\"<b>\" has id 6, which is that of \"<0>\" in an earlier entry"),
             (entry(9, "<0>"), "\"<0>\" has id 9, but 6 in an earlier entry"),
         ];
         for (damage, reason) in damaged {
@@ -192,5 +189,7 @@ mod tests {
         let error = check(&[(10, "<a>"), (12, "<b>")]).unwrap_err().to_string();
         assert_eq!(error, "added token \"<b>\" has id 12, but the `tokenizers` package would give it 11");
         assert!(check(&[(10, "<v>")]).is_err());
+        // It gives no id to two of them.
+        assert!(check(&[(10, "<a>"), (10, "<b>")]).is_err());
     }
 }

@@ -6,13 +6,13 @@
 //! takes bytes as they are; but there must be one, and where others stand behind it, they see that spelling
 //! ([`Stage::behind_byte_level`]).
 //!
-//! `trim_offsets` changes offsets only. `add_prefix_space` is refused: it adds text, and pre-tokens are ranges of the text
-//! that was given.
+//! `trim_offsets` changes offsets only. `add_prefix_space` adds text, while pre-tokens are ranges of the text: it is a step
+//! of its own ([`prefix`]), with all stages before it; the pattern is what stands behind.
 
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::pretoken::{Behavior, GPT2_PATTERN, GeneralPattern, Pattern, Stage};
+use crate::pretoken::{Behavior, GPT2_PATTERN, GeneralPattern, Pattern, Prefix, Stage};
 
 /// What `Punctuation` takes for it: ASCII, and what was punctuation in Unicode 8 (two characters are none any more).
 const PUNCTUATION: &str = r"[[\p{P}&&\p{Age=8.0}]\x{166D}\x{111C9}!-/:-@\[-`{-~]";
@@ -30,38 +30,62 @@ enum Step {
         behavior: Behavior,
         invert: bool,
     },
+    /// A space before each piece that begins with none.
+    Prefix,
     /// From here on, bytes are spelled as characters.
     ByteLevel,
 }
 
-/// Reads the value of the key `pre_tokenizer`.
+/// Reads the value of the key `pre_tokenizer`: the pattern, behind the [`prefix`] if there is one.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for what does not belong to a byte-level vocabulary or has no exact twin here,
 /// [`Error::Vocabulary`] for an object that is not what its type says, [`Error::Pattern`] for a regex that does not compile.
 pub fn read(value: &Value) -> Result<Pattern, Error> {
+    let steps = steps(value)?;
+    let behind = steps.iter().position(|step| matches!(step, Step::Prefix)).map_or(0, |at| at + 1);
+    match scanner(&steps[behind..]) {
+        Some(scanner) => Ok(scanner),
+        None => Ok(Pattern::General(GeneralPattern::of_stages(stages(&steps[behind..])?))),
+    }
+}
+
+/// The space that is put before pieces of text, if the value says so.
+///
+/// # Errors
+/// As [`read`].
+pub fn prefix(value: &Value) -> Result<Option<Prefix>, Error> {
+    let steps = steps(value)?;
+    let at = steps.iter().position(|step| matches!(step, Step::Prefix));
+    at.map(|at| Ok(Prefix::behind(stages(&steps[..at])?))).transpose()
+}
+
+/// All steps, one `ByteLevel` among them.
+fn steps(value: &Value) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     add(value, &mut steps)?;
     match steps.iter().filter(|step| matches!(step, Step::ByteLevel)).count() {
-        1 => {}
-        0 => return Err(unsupported(&format!("{} without ByteLevel", describe(value)))),
-        _ => return Err(unsupported("more than one ByteLevel")),
+        1 => Ok(steps),
+        0 => Err(unsupported(&format!("{} without ByteLevel", describe(value)))),
+        _ => Err(unsupported("more than one ByteLevel")),
     }
-    if let Some(scanner) = scanner(&steps) {
-        return Ok(scanner);
-    }
+}
+
+/// The stages of steps without a prefix.
+fn stages(steps: &[Step]) -> Result<Vec<Stage>, Error> {
     let mut stages = Vec::new();
     let mut spelled = false;
     for step in steps {
         match step {
+            Step::Prefix => {}
             Step::ByteLevel => spelled = true,
             Step::Split { regex, behavior, invert } => {
-                let stage = Stage::new(&regex, behavior, invert)?;
+                let stage = Stage::new(regex, *behavior, *invert)?;
                 stages.push(if spelled { stage.behind_byte_level() } else { stage });
             }
         }
     }
-    Ok(Pattern::General(GeneralPattern::of_stages(stages)))
+    Ok(stages)
 }
 
 /// The scanner that does the same as `steps`, if there is one.
@@ -93,10 +117,11 @@ fn add(value: &Value, steps: &mut Vec<Step>) -> Result<(), Error> {
         "ByteLevel" => {
             flag(value, "trim_offsets", None)?;
             if flag(value, "add_prefix_space", None)? {
-                return Err(unsupported("ByteLevel with add_prefix_space"));
+                steps.push(Step::Prefix);
             }
             if flag(value, "use_regex", Some(true))? {
-                split(GPT2_PATTERN, Behavior::Isolated, false)?;
+                let regex = GPT2_PATTERN.to_owned();
+                steps.push(Step::Split { regex, behavior: Behavior::Isolated, invert: false });
             }
             steps.push(Step::ByteLevel);
             Ok(())
@@ -166,8 +191,7 @@ fn describe(value: &Value) -> String {
 
 fn unsupported(what: &str) -> Error {
     Error::Unsupported(format!(
-        "pre_tokenizer: {what}; only byte-level ones without a prefix space are read, for others use the package \
-         `tokenizers` instead"
+        "pre_tokenizer: {what}; only byte-level ones are read, for others use the package `tokenizers` instead"
     ))
 }
 

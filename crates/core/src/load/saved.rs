@@ -71,6 +71,9 @@ impl Description {
         if !self.cuts {
             tokenizer = tokenizer.without_cuts();
         }
+        if !self.split.is_string() {
+            tokenizer = tokenizer.with_prefix(pre_tokenizer::prefix(&self.split)?);
+        }
         let Description { split, normalizer, named, .. } = self;
         let origin = Origin { split: split.to_string(), normalizer: normalizer.to_string(), named };
         // Names are normalized, too, if there are any.

@@ -36,7 +36,7 @@ pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
         return Err(Error::Unsupported(format!("no tokenizer.json: it has no \"model\", but {}", names.join(", "))));
     }
     let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(part("model"), "model")?;
-    let ignore_merges = check_model(&model)?;
+    let ignore_merges = check_model(&model, part("pre_tokenizer").contains("\"ByteLevel\""))?;
     // Before the vocabulary: what is refused is refused soon.
     let value = |name: &str| parse::<Value>(part(name), name);
     let description =
@@ -65,7 +65,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, what: &str) -> Result<T, Error> 
 }
 
 /// Whether the model is a byte-level BPE as far as its own options say; and its `ignore_merges`.
-fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<bool, Error> {
+fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>, is_byte_level: bool) -> Result<bool, Error> {
     let option = |name: &str| -> Result<Value, Error> {
         model.get(name).map_or(Ok(Value::Null), |raw| parse(raw.get(), &format!("model.{name}")))
     };
@@ -84,7 +84,8 @@ fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<bool, Error>
         Value::String(kind) => return refuse(&kind),
         other => return Err(fault(format!("model.type: {other} is no string"))),
     }
-    if option("byte_fallback")? == Value::Bool(true) {
+    // Where every byte is a token there is nothing to fall back from.
+    if option("byte_fallback")? == Value::Bool(true) && !is_byte_level {
         return refuse("BPE with byte fallback, as SentencePiece makes it");
     }
     for (name, what) in [

@@ -63,8 +63,10 @@ impl Borders {
         self.bits.len() == PAIR_WORDS + TAIL_WORDS
     }
 
-    /// The ends of the stretches of `piece` (not empty, it starts with a character): the borders that no join crosses,
-    /// and the end of the piece. `ends` is memory for them.
+    /// The ends of the stretches of `piece` (not empty): the borders that no join crosses, and the end of the piece. `ends`
+    /// is memory for them.
+    ///
+    /// A pattern that sees bytes as characters may part one; next to a part of a character no border is said to be.
     ///
     /// One pass without a branch on what it finds, so that the loads of many borders are under way at the same time.
     pub fn stretches<'a>(&self, piece: &[u8], ends: &'a mut Vec<u32>) -> &'a [u32] {
@@ -73,14 +75,16 @@ impl Borders {
             ends.resize(piece.len(), 0);
         }
         let mut found = 0;
-        let (mut before, len) = decode_at(piece, 0);
-        let mut at = len;
+        let first = piece.iter().position(|&byte| is_start(byte)).unwrap_or(piece.len() - 1);
+        let (mut before, len) = decode_at(piece, first);
+        let mut at = first + len;
         while at < piece.len() {
             let (here, len) = decode_at(piece, at);
             // Nearly every pair of ASCII characters is in some token: not worth a look.
             let ascii = before < 0x80 && here < 0x80;
+            let parted = at + len > piece.len();
             ends[found] = to_u32(at);
-            found += usize::from(!(ascii | self.may_join(before, piece[at - 1], group(here))));
+            found += usize::from(!(ascii | parted | self.may_join(before, piece[at - 1], group(here))));
             before = here;
             at += len;
         }
@@ -206,6 +210,23 @@ mod tests {
         }
         assert!(ends.len() > 3, "{ends:?}");
         assert_eq!(ix(decode_at("日".as_bytes(), 0).0), 0x65e5);
+    }
+
+    #[test]
+    fn beside_a_part_of_a_character_is_no_border() {
+        let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+        tokens.extend([&b"\x88\xe4"[..], b"\xad\xe6"].map(<[u8]>::to_vec));
+        let borders = Borders::build(&Vocab::from_ranked(&tokens).unwrap());
+        for (piece, want) in [
+            (&b"\x88\xe4\xb8\xad\xe6\x97\xa5"[..], &[7][..]),
+            (b"\xb8\x88\xe4\xb8\xad\xe4\xb8\xad", &[5, 8]),
+            (b"\xe4\xb8\xad\xe4\xb8\xad\xe6", &[3, 7]),
+            (b"\xe4\xb8\xad\xe4\xb8\xad\xe6\x97", &[3, 8]),
+            (b"\xb8\x88", &[2]),
+            (b"\xe4\xb8", &[2]),
+        ] {
+            assert_eq!(borders.stretches(piece, &mut Vec::new()), want, "{piece:x?}");
+        }
     }
 
     #[test]

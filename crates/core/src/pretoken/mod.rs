@@ -24,6 +24,8 @@ mod known;
 mod o200k;
 #[cfg(feature = "general-pattern")]
 mod oniguruma;
+#[cfg(feature = "general-pattern")]
+mod prefix;
 mod scan;
 #[cfg(feature = "general-pattern")]
 mod stage;
@@ -32,10 +34,33 @@ mod stage;
 pub use general::GeneralPattern;
 pub use gpt2::GPT2_PATTERN;
 pub use kimi::KIMI_PATTERN;
+#[cfg(feature = "general-pattern")]
+pub use prefix::Prefix;
 #[cfg(feature = "formats")]
 pub(crate) use stage::byte_char;
 #[cfg(feature = "general-pattern")]
 pub use stage::{Behavior, Stage};
+
+/// A build without the general engine has no prefix.
+#[cfg(not(feature = "general-pattern"))]
+mod no_prefix {
+    use std::borrow::Cow;
+
+    #[derive(Debug, Clone)]
+    pub enum Prefix {}
+
+    impl Prefix {
+        pub fn pieces<'t>(
+            &self,
+            _: &'t str,
+            _: impl FnMut(usize, Cow<'t, str>) -> Result<(), crate::Error>,
+        ) -> Result<(), crate::Error> {
+            match *self {}
+        }
+    }
+}
+#[cfg(not(feature = "general-pattern"))]
+pub(crate) use no_prefix::Prefix;
 
 use crate::error::Error;
 use crate::simd::Level;

@@ -146,8 +146,9 @@ pub(super) fn resume(
     allow_special: bool,
     legacy_chunks: bool,
 ) -> Option<Resume> {
-    let simple = tokenizer.normalizer.is_none() && tokenizer.controls.is_simple(allow_special);
-    if !simple || new.max_utf8_len() > MAX_BYTES {
+    // An id of two names does not tell how long the one was that stood in the text.
+    let spelled = tokenizer.is_simple(allow_special) && !(allow_special && tokenizer.controls.have_aliases());
+    if !spelled || new.max_utf8_len() > MAX_BYTES {
         return None;
     }
     let same = common_units(old, new);
