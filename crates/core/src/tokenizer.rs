@@ -9,7 +9,7 @@ use crate::normalize::Normalizer;
 use crate::pretoken::Pattern;
 use crate::request::Request;
 use crate::segment::Segment;
-use crate::special::Controls;
+use crate::special::{ControlToken, Controls};
 use crate::tables::Tables;
 
 /// Options of an encode call.
@@ -90,6 +90,16 @@ impl Tokenizer {
         let controls = controls.normalized(normalizer.as_ref())?;
         let (tables, pattern, normalizer) = (tables.clone(), pattern.clone(), normalizer.clone());
         Ok(Tokenizer { tables, controls, pattern, normalizer, cuts: *cuts, origin: origin.clone() })
+    }
+
+    /// The same with other added tokens, as [`Controls::from_added`] takes them.
+    ///
+    /// # Errors
+    /// As [`Controls::from_added`] and [`Tokenizer::with_normalizer`].
+    pub fn with_added_tokens(&self, tokens: Vec<ControlToken>) -> Result<Self, Error> {
+        let controls = Controls::from_added(tokens, |id| self.tables.vocab.token_bytes(id))?;
+        let named = self.origin.as_ref().is_none_or(|origin| origin.named);
+        self.with_controls(if named { controls } else { controls.without_names() })
     }
 
     /// The same, with what [`Tokenizer::origin`] says.

@@ -1,0 +1,1 @@
+"""Drop-ins: the interfaces of other tokenizer libraries, run by Kizami."""
