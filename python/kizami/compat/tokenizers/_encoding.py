@@ -18,7 +18,7 @@ from kizami.compat.tokenizers._options import count, direction_of
 from kizami.compat.tokenizers._spans import Fixed, Span
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError
 
-__all__ = ["Encoding", "fixed", "merged", "padded", "truncated"]
+__all__ = ["Encoding", "filling", "fixed", "merged", "padded", "truncated"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,17 +63,6 @@ class Encoding:
 
     # Columns
 
-    def _column(self, name: str, of: Callable[[Span], Any], kind: type = np.int64) -> Any:
-        found = self._cached.get(name)
-        if found is None:
-            spans = self._spans
-            if len(spans) == 1:
-                found = of(spans[0])
-            else:
-                found = np.concatenate([np.empty(0, dtype=kind), *map(of, spans)])
-            self._cached[name] = found
-        return found
-
     def _offsets(self) -> tuple[Ints, Ints]:
         pairs = self._cached.get("offsets")
         if pairs is None:
@@ -85,7 +74,11 @@ class Encoding:
         return starts, ends
 
     def _words(self) -> Ints:
-        words: Ints = self._column("words", lambda span: span.words)
+        words: Ints | None = self._cached.get("words")
+        if words is None:
+            none = np.empty(0, dtype=np.int64)
+            words = np.concatenate([none, *(span.words for span in self._spans)])
+            self._cached["words"] = words
         return words
 
     def _repeated(self, value_of: Callable[[Span], int]) -> list[int]:
@@ -97,7 +90,13 @@ class Encoding:
     @property
     def ids(self) -> list[int]:
         """Token ids."""
-        ids: list[int] = self._column("ids", lambda span: span.ids, np.uint32).tolist()
+        spans = self._spans
+        if len(spans) == 1:
+            only: list[int] = spans[0].ids.tolist()
+            return only
+        ids: list[int] = []
+        for span in spans:
+            ids += span.ids.tolist()
         return ids
 
     @property
@@ -244,7 +243,8 @@ class Encoding:
             else:
                 ignored_option(name)
         length = count(length, "length")
-        self._become(padded(self, length, ids["pad_id"], ids["pad_type_id"], token, side))
+        source = filling(length, ids["pad_id"], token)
+        self._become(padded(self, length, source, ids["pad_type_id"], side))
 
     def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
         """Cuts it to a length; the rest is in `overflowing`, in pieces that share `stride` tokens.
@@ -344,23 +344,23 @@ def merged(left: Encoding, right: Encoding, growing_offsets: bool) -> Encoding:
     return Encoding._of(left._spans + spans, {**left._ranges, **ranges}, overflowing)
 
 
-def padded(
-    encoding: Encoding, length: int, id_: int, type_id: int, token: str, side: str
-) -> Encoding:
-    """Filled up to a length, and what overflows as well."""
-    overflowing = [
-        padded(part, length, id_, type_id, token, side) for part in encoding._overflowing
-    ]
+def filling(length: int, id_: int, token: str) -> Fixed:
+    """Padding for encodings up to a length."""
+    return Fixed(np.full(length, id_, np.uint32), [token] * length, attention=0)
+
+
+def padded(encoding: Encoding, length: int, source: Fixed, type_id: int, side: str) -> Encoding:
+    """Filled up to a length from `filling`, and what overflows as well."""
+    overflowing = [padded(part, length, source, type_id, side) for part in encoding._overflowing]
     missing = length - len(encoding)
     if missing <= 0:
         return Encoding._of(encoding._spans, encoding._ranges, overflowing)
-    source = Fixed(np.full(missing, id_, np.uint32), [token] * missing, attention=0)
-    filling = (Span(source, 0, missing, type_id),)
+    span = (Span(source, 0, missing, type_id),)
     if side == "right":
-        return Encoding._of(encoding._spans + filling, encoding._ranges, overflowing)
+        return Encoding._of(encoding._spans + span, encoding._ranges, overflowing)
     ranges = encoding._ranges.items()
     moved = {i: (start + missing, stop + missing) for i, (start, stop) in ranges}
-    return Encoding._of(filling + encoding._spans, moved, overflowing)
+    return Encoding._of(span + encoding._spans, moved, overflowing)
 
 
 def truncated(encoding: Encoding, length: int, stride: int, side: str) -> Encoding:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kizami.compat.tokenizers._encoding import Encoding, fixed, merged
-from kizami.compat.tokenizers._spans import Span
+from kizami.compat.tokenizers._spans import Source, Span
 from kizami.errors import UnknownFormatError, VocabularyError
 
-__all__ = ["Processor", "process", "read_processor"]
+__all__ = ["Frame", "Processor", "process", "read_processor"]
 
 
 class Processor(Protocol):
@@ -221,6 +221,55 @@ def _read(stated: dict[str, Any]) -> Processor:
         "use the package `tokenizers` for this file",
         source=kind,
     )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a post-processor puts around one text of any length."""
+
+    before: tuple[Span, ...]
+    behind: tuple[Span, ...]
+    type_id: int
+    trims: tuple[tuple[bool, int], ...]
+    # Sequence, and its range around a text of one token.
+    ranges: tuple[tuple[int, int, int], ...]
+    # Tokens before the text, and before and behind it.
+    first: int
+    added: int
+
+    @staticmethod
+    def of(processor: Processor | None, add_special_tokens: bool) -> Frame | None:
+        """Found by processing one token; None if it comes out more than once, or not at all."""
+        probe = fixed([0], [""], 0)
+        result = process(processor, [probe], add_special_tokens)
+        source = probe._spans[0].source
+        places = [i for i, span in enumerate(result._spans) if span.source is source]
+        if len(places) != 1:
+            return None
+        before, (span,), behind = (
+            result._spans[: places[0]],
+            result._spans[places[0] : places[0] + 1],
+            result._spans[places[0] + 1 :],
+        )
+        ranges = tuple((i, *range_) for i, range_ in result._ranges.items())
+        first = sum(map(len, before))
+        return Frame(before, behind, span.type_id, span.trims, ranges, first, len(result) - 1)
+
+    def around(self, source: Source, length: int) -> Encoding:
+        """The encoding of a text."""
+        spans = (
+            *self.before,
+            Span(source, 0, length, self.type_id, self.trims),
+            *self.behind,
+        )
+        ranges = {}
+        for sequence, start, stop in self.ranges:
+            if start > self.first:
+                start += length - 1
+            if stop > self.first:
+                stop += length - 1
+            ranges[sequence] = (start, stop)
+        return Encoding._of(spans, ranges)
 
 
 def process(

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex
 
@@ -24,7 +25,7 @@ from kizami._write import write_file
 from kizami.compat.tokenizers import _processors
 from kizami.compat.tokenizers._absent import absent
 from kizami.compat.tokenizers._added import AddedToken
-from kizami.compat.tokenizers._encoding import Encoding, padded, truncated
+from kizami.compat.tokenizers._encoding import Encoding, filling, padded, truncated
 from kizami.compat.tokenizers._options import Padding, Truncation, count
 from kizami.compat.tokenizers._parts import (
     Decoder,
@@ -33,10 +34,10 @@ from kizami.compat.tokenizers._parts import (
     is_byte_level,
     unsupported_decoder,
 )
-from kizami.compat.tokenizers._processors import Processor, read_processor
+from kizami.compat.tokenizers._processors import Frame, Processor, read_processor
 from kizami.compat.tokenizers._spans import Span, Text
+from kizami.compat.tokenizers._stream import known_ids
 from kizami.compat.tokenizers._vocabulary import File, Vocabulary, tokens_to_add
-from kizami.compat.tokenizers.decoders import known_ids
 from kizami.errors import (
     InputTypeError,
     InvalidIdError,
@@ -61,7 +62,7 @@ class _State:
     padding: Padding | None
     encode_special_tokens: bool = False
 
-    @property
+    @cached_property
     def native(self) -> _native.Tokenizer:
         """What encodes."""
         if self.encode_special_tokens:
@@ -69,6 +70,19 @@ class _State:
         return self.vocabulary.tokenizer._native
 
     # Encoding
+
+    def frame(self, add_special_tokens: bool) -> Frame | None:
+        """What comes around a single text."""
+        return self._frames[bool(add_special_tokens)]
+
+    @cached_property
+    def _frames(self) -> tuple[Frame | None, Frame | None]:
+        return Frame.of(self.processor, False), Frame.of(self.processor, True)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing is cut or filled up."""
+        return self.truncation is None and self.padding is None
 
     def encode_all(
         self, inputs: list[list[_Sequence]], add_special_tokens: bool, without: bool = False
@@ -83,8 +97,19 @@ class _State:
         else:
             all_ids = [_encoded(native, sequence) for sequence in flat]
         ids_of = iter(all_ids)
+        frame = self.frame(add_special_tokens)
+        room = -1 if self.truncation is None else self.truncation.max_length
         encodings = []
         for sequences in inputs:
+            if len(sequences) == 1 and frame is not None:
+                ids = next(ids_of)
+                source = Text(vocabulary, native, sequences[0], ids, without)
+                if room < 0 or len(ids) + frame.added <= room:
+                    encodings.append(frame.around(source, len(ids)))
+                else:
+                    part = Encoding._of((Span(source, 0, len(ids)),), {})
+                    encodings.append(self.post_process([part], add_special_tokens))
+                continue
             parts = []
             for i, sequence in enumerate(sequences):
                 ids = next(ids_of)
@@ -150,8 +175,9 @@ class _State:
         if padding is None:
             return encodings
         width = padding.width([len(encoding) for encoding in encodings])
-        filling = (padding.pad_id, padding.pad_type_id, padding.pad_token, padding.direction)
-        return [padded(encoding, width, *filling) for encoding in encodings]
+        source = filling(width, padding.pad_id, padding.pad_token)
+        type_id, side = padding.pad_type_id, padding.direction
+        return [padded(encoding, width, source, type_id, side) for encoding in encodings]
 
 
 def _shared(room: int, first: int, second: int) -> list[int]:
@@ -363,10 +389,17 @@ class Tokenizer:
             InputTypeError: A text is none.
             InvalidValueError: Truncation is impossible for it.
         """
+        state = self._state
+        if pair is None and not is_pretokenized and type(sequence) is str and state.is_plain:
+            # The usual case, without detours.
+            frame = state.frame(add_special_tokens)
+            if frame is not None:
+                native = state.native
+                ids = native.encode(sequence, True, True)
+                return frame.around(Text(state.vocabulary, native, sequence, ids, False), len(ids))
         sequences = [_sequence(sequence, is_pretokenized)]
         if pair is not None:
             sequences.append(_sequence(pair, is_pretokenized))
-        state = self._state
         return state.padded(state.encode_all([sequences], add_special_tokens))[0]
 
     def encode_batch(
