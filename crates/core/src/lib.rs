@@ -64,5 +64,9 @@ mod normalize {
         pub fn apply<'t>(&self, _: Cow<'t, str>) -> Result<Cow<'t, str>, crate::Error> {
             match *self {}
         }
+
+        pub fn origins(&self, _: &str, _: &str) -> Option<Vec<(usize, usize)>> {
+            match *self {}
+        }
     }
 }

@@ -4,11 +4,15 @@
 //! once more, so that a token is known by its pre-token (the "word" of other libraries), text that a pattern drops leaves
 //! a gap, and a control token covers the white space that belongs to it. Slower, and for who asks.
 
+use std::borrow::Cow;
+
 use crate::error::Error;
+use crate::names::Part;
+use crate::num::ix;
 use crate::offsets::{Characters, int, segment_index};
 use crate::pretoken::Batch;
 use crate::segment::Segment;
-use crate::special::Stretch;
+use crate::special;
 use crate::tokenizer::{Options, Tokenizer};
 
 /// For each token of a request, what it comes from.
@@ -16,8 +20,8 @@ use crate::tokenizer::{Options, Tokenizer};
 pub struct Places {
     /// The index of its pre-token in its segment. A control token counts as a pre-token.
     pub pretokens: Vec<i64>,
-    /// Where it begins and ends in its segment, in code points as Python counts them; None if a normalizer changed the
-    /// text of a segment.
+    /// Where it begins and ends in its segment, in code points as Python counts them; None if that is not known: of a
+    /// normalizer that does more than to compose and decompose, or where two names take the same white space.
     pub ranges: Option<(Vec<i64>, Vec<i64>)>,
     /// For each segment, the number of tokens up to its end.
     pub segment_ends: Vec<usize>,
@@ -27,14 +31,23 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Found {
     pretokens: Vec<i64>,
-    /// First and last byte, in the UTF-8 of the text after normalization.
+    /// First and last byte, in the UTF-8 of the segment.
     bytes: Vec<(usize, usize)>,
     /// The pre-token that comes next.
     next: i64,
-    /// Where it begins.
-    at: usize,
-    /// Whether normalization changed nothing.
-    same: bool,
+    /// Whether all places are known.
+    placed: bool,
+    /// Whether the tokens are those of the text.
+    fits: bool,
+}
+
+/// Where a part of a text, normalized, comes from.
+enum Origin {
+    /// It is as it was given, from a byte of the segment.
+    Same(usize),
+    /// Each byte is from a range of bytes behind a byte of the segment.
+    Moved(usize, Vec<(usize, usize)>),
+    Unknown,
 }
 
 impl Tokenizer {
@@ -53,7 +66,7 @@ impl Tokenizer {
             let found = found.ok_or(Error::NoOffsets { segment: index })?;
             places.pretokens.extend(found.pretokens);
             match &mut places.ranges {
-                Some((starts, ends)) if found.same => {
+                Some((starts, ends)) if found.placed => {
                     let mut characters = Characters::new(segment.text, options);
                     for (first, last) in found.bytes {
                         characters.go_to(first);
@@ -71,49 +84,106 @@ impl Tokenizer {
 
     /// The places of the tokens of one segment; None if they are not those of its text.
     fn find(&self, segment: &Segment<'_>, options: Options, ids: &[u32]) -> Result<Option<Found>, Error> {
-        let mut found = Found { same: true, ..Found::default() };
+        let mut found = Found { placed: true, fits: true, ..Found::default() };
         let mut ids = ids.iter().copied();
-        let mut batch = Batch::default();
-        let mut fits = true;
         let cuts = if options.legacy_chunks { segment.text.cuts() } else { Vec::new() };
-        let (mut from, mut utf8) = (0, Vec::new());
+        let (mut from, mut base, mut utf8) = (0, 0, Vec::new());
         for to in cuts.into_iter().chain([segment.text.len()]) {
             utf8.clear();
             segment.text.slice(from, to).append_utf8(&mut utf8)?;
             from = to;
             let text = std::str::from_utf8(&utf8).expect("UTF-8, as it was made");
-            let base = found.at;
-            let normalizer = self.normalizer.as_ref();
-            self.controls.split(text, segment.allow_special, normalizer, |stretch| {
-                let (stretch, place) = match stretch {
-                    Stretch::Token(id, len) => {
-                        fits &= ids.next() == Some(id);
-                        found.token(0, len);
-                        found.at += len;
-                        found.next += 1;
-                        return Ok(());
-                    }
-                    Stretch::Text(stretch, place) => (stretch.as_bytes(), place),
-                };
-                let stands = found.at - base;
-                let as_given = || text.as_bytes().get(stands..stands + stretch.len()) == Some(stretch);
-                found.same &= place.map_or_else(as_given, |place| place == stands);
-                let mut at = 0;
-                while at < stretch.len() {
-                    batch.clear();
-                    at = self.pattern.append(stretch, at, &mut batch)?;
-                    for &(from, to) in batch.ranges() {
-                        fits &= found.pretoken(crate::num::ix(from), crate::num::ix(to), || {
-                            ids.next().and_then(|id| self.token_bytes(id)).map(<[u8]>::len)
-                        });
-                    }
-                }
-                found.at += stretch.len();
-                Ok(())
-            })?;
-            found.same &= found.at - base == text.len();
+            self.find_in_piece(text, base, segment.allow_special, &mut ids, &mut found)?;
+            base += text.len();
         }
-        Ok((fits && ids.next().is_none()).then_some(found))
+        found.fits &= ids.next().is_none();
+        Ok(found.fits.then_some(found))
+    }
+
+    /// The same for what is between two cuts, which begins at the byte `base` of the segment.
+    fn find_in_piece(
+        &self,
+        text: &str,
+        base: usize,
+        trusted: bool,
+        ids: &mut impl Iterator<Item = u32>,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        let (raw, normalized) = self.controls.names(trusted);
+        let mut end = 0;
+        special::parts(raw, text, &mut |part| {
+            let (from, to) = match part {
+                Part::Token(id, len) => {
+                    found.control(ids, id, &Origin::Same(base + end), 0, len);
+                    end += len;
+                    return Ok(());
+                }
+                Part::Text(from, to) => (from, to),
+            };
+            end = to;
+            let given = &text[from..to];
+            let piece = match &self.normalizer {
+                Some(normalizer) => normalizer.apply(Cow::Borrowed(given))?,
+                None => Cow::Borrowed(given),
+            };
+            let origin = match (&piece, &self.normalizer) {
+                // It may have lost something at its ends.
+                (Cow::Borrowed(rest), _) => Origin::Same(base + from + (rest.as_ptr().addr() - given.as_ptr().addr())),
+                (Cow::Owned(_), Some(normalizer)) => match normalizer.origins(given, &piece) {
+                    Some(origins) => Origin::Moved(base + from, origins),
+                    None => Origin::Unknown,
+                },
+                (Cow::Owned(_), None) => Origin::Unknown,
+            };
+            let mut at = 0;
+            special::parts(normalized, &piece, &mut |part| match part {
+                Part::Token(id, len) => {
+                    found.control(ids, id, &origin, at, len);
+                    at += len;
+                    Ok(())
+                }
+                Part::Text(from, to) => {
+                    at = to;
+                    self.find_in_text(&piece.as_bytes()[from..to], from, &origin, ids, found)
+                }
+            })?;
+            // Two names may have taken the same white space.
+            found.placed &= at == piece.len();
+            Ok(())
+        })?;
+        found.placed &= end == text.len();
+        Ok(())
+    }
+
+    /// The same for text without names, which begins at the byte `first` of a part.
+    fn find_in_text(
+        &self,
+        text: &[u8],
+        first: usize,
+        origin: &Origin,
+        ids: &mut impl Iterator<Item = u32>,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        let mut at = 0;
+        while at < text.len() {
+            batch.clear();
+            at = self.pattern.append(text, at, &mut batch)?;
+            for &(from, to) in batch.ranges() {
+                let (mut from, to) = (ix(from), ix(to));
+                while from < to {
+                    let Some(len) = ids.next().and_then(|id| self.token_bytes(id)).map(<[u8]>::len) else {
+                        found.fits = false;
+                        return Ok(());
+                    };
+                    found.token(origin, first + from, len);
+                    from += len;
+                }
+                found.fits &= from == to;
+                found.next += 1;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -128,22 +198,27 @@ impl Places {
 }
 
 impl Found {
-    /// Adds a token of the next pre-token; `from` is counted from `at`.
-    fn token(&mut self, from: usize, len: usize) {
+    /// Adds a token of the next pre-token.
+    fn token(&mut self, origin: &Origin, at: usize, len: usize) {
         self.pretokens.push(self.next);
-        self.bytes.push((self.at + from, (self.at + from + len).saturating_sub(1)));
+        let last = (at + len).saturating_sub(1);
+        let place = match origin {
+            Origin::Same(from) => Some((from + at, from + last)),
+            Origin::Moved(from, origins) => {
+                let first = origins.get(at).map(|&(start, _)| from + start);
+                first.zip(origins.get(last).map(|&(_, end)| from + end - 1))
+            }
+            Origin::Unknown => None,
+        };
+        self.placed &= place.is_some();
+        self.bytes.push(place.unwrap_or_default());
     }
 
-    /// Adds the tokens of one pre-token, of these lengths; whether they fill it.
-    fn pretoken(&mut self, from: usize, to: usize, mut next_len: impl FnMut() -> Option<usize>) -> bool {
-        let mut at = from;
-        while at < to {
-            let Some(len) = next_len() else { return false };
-            self.token(at, len);
-            at += len;
-        }
+    /// Adds a control token, which is a pre-token of its own.
+    fn control(&mut self, ids: &mut impl Iterator<Item = u32>, id: u32, origin: &Origin, at: usize, len: usize) {
+        self.fits &= ids.next() == Some(id);
+        self.token(origin, at, len);
         self.next += 1;
-        at == to
     }
 }
 

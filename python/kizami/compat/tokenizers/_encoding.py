@@ -30,8 +30,8 @@ class Encoding:
     `word_ids`, `sequence_ids` are lists of one length, `overflowing` the encodings that
     truncation cut off. Offsets count characters of the text given.
 
-    `offsets`, and what is derived from them, raise `UnknownFormatError` for a text that the model
-    normalizes into another one.
+    `offsets`, and what is derived from them, raise `UnknownFormatError` for a text that a
+    normalizer changes by more than composing and decomposing (NFC and its like).
     """
 
     __slots__ = ("__dict__", "__weakref__", "_cached", "_overflowing", "_ranges", "_spans")
@@ -301,10 +301,11 @@ class Encoding:
 
 
 def _columns_of(span: Span) -> dict[str, Any]:
+    offsets: Any
     try:
         offsets = span.offsets
     except UnknownFormatError:
-        offsets = None
+        offsets = "unknown"
     return {
         "ids": span.ids,
         "tokens": span.tokens,
@@ -317,6 +318,7 @@ def _columns_of(span: Span) -> dict[str, Any]:
 
 
 def _span_of(columns: dict[str, Any]) -> Span:
+    columns = dict(columns)
     type_id = columns.pop("type_id")
     source = Fixed(columns.pop("ids"), columns.pop("tokens"), **columns)
     return Span(source, 0, len(source.ids), type_id)

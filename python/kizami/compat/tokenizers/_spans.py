@@ -8,7 +8,7 @@ these cost the same for a long text as for a short one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ class Source:
 class Fixed(Source):
     """Tokens of which all is known: those of a template, padding, or what was pickled."""
 
-    __slots__ = ("_ends", "_starts", "_tokens", "_words")
+    __slots__ = ("_offsets", "_tokens", "_words")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Fixed(Source):
         special: int = 1,
         attention: int = 1,
         words: Ints | None = None,
-        offsets: tuple[Ints, Ints] | None = None,
+        offsets: tuple[Ints, Ints] | Literal["unknown"] | None = None,
     ) -> None:
         self.ids = np.asarray(ids, dtype=np.uint32)
         self.special = special
@@ -74,7 +74,7 @@ class Fixed(Source):
         self._tokens = list(tokens)
         self._words = np.full(len(self.ids), -1) if words is None else words
         nowhere = np.zeros(len(self.ids), dtype=np.int64)
-        self._starts, self._ends = offsets or (nowhere, nowhere)
+        self._offsets = (nowhere, nowhere) if offsets is None else offsets
 
     def tokens(self, start: int, stop: int) -> list[str]:
         return self._tokens[start:stop]
@@ -83,7 +83,10 @@ class Fixed(Source):
         return self._words[start:stop]
 
     def offsets(self, start: int, stop: int) -> tuple[Ints, Ints]:
-        return self._starts[start:stop], self._ends[start:stop]
+        if self._offsets == "unknown":
+            raise _no_offsets("offsets")
+        starts, ends = self._offsets
+        return starts[start:stop], ends[start:stop]
 
 
 class Text(Source):
@@ -156,9 +159,9 @@ class Text(Source):
 
 def _no_offsets(what: str) -> UnknownFormatError:
     return UnknownFormatError(
-        f"{what} are not known for this text: the tokenizer normalizes it into another, or two "
-        "added tokens take the same white space along; normalize it before, as "
-        "unicodedata.normalize does"
+        f"{what} are not known for this text: a normalizer changes it by more than composing and "
+        "decomposing, or two added tokens take the same white space along; normalize it before, "
+        "as unicodedata.normalize does"
     )
 
 
