@@ -112,11 +112,11 @@ fn composed(parts: impl Iterator<Item = (char, isize, u16)>) -> Vec<Change> {
     let mut starter: Option<usize> = None;
     let mut blocked: Option<u16> = None;
     for (c, change, class) in parts {
-        if let Some(at) = starter.filter(|_| class != NEWER && blocked.is_none_or(|last| last < class)) {
-            if let Some(both) = compose(out[at].0, c) {
-                out[at] = (both, out[at].1 + change - 1);
-                continue;
-            }
+        if let Some(at) = starter.filter(|_| class != NEWER && blocked.is_none_or(|last| last < class))
+            && let Some(both) = compose(out[at].0, c)
+        {
+            out[at] = (both, out[at].1 + change - 1);
+            continue;
         }
         match class {
             NEWER => (starter, blocked) = (None, None),

@@ -10,22 +10,18 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex
 
-import numpy as np
-
 import kizami
-from kizami import _native, aio
+from kizami import aio
 from kizami._files import read_bytes
 from kizami._hub import download
 from kizami._write import write_file
-from kizami.compat.tokenizers import _processors
 from kizami.compat.tokenizers._absent import absent
 from kizami.compat.tokenizers._added import AddedToken
-from kizami.compat.tokenizers._encoding import Encoding, filling, padded, truncated
+from kizami.compat.tokenizers._encoding import Encoding
 from kizami.compat.tokenizers._options import Padding, Truncation, count
 from kizami.compat.tokenizers._parts import (
     Decoder,
@@ -34,8 +30,9 @@ from kizami.compat.tokenizers._parts import (
     is_byte_level,
     unsupported_decoder,
 )
-from kizami.compat.tokenizers._processors import Frame, Processor, read_processor
-from kizami.compat.tokenizers._spans import Span, Text
+from kizami.compat.tokenizers._processors import read_processor
+from kizami.compat.tokenizers._spans import Text
+from kizami.compat.tokenizers._state import State, batch_of, sequence_of
 from kizami.compat.tokenizers._stream import known_ids
 from kizami.compat.tokenizers._vocabulary import File, Vocabulary, tokens_to_add
 from kizami.errors import (
@@ -48,196 +45,6 @@ from kizami.errors import (
 )
 
 __all__ = ["Tokenizer"]
-
-_Sequence = str | tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _State:
-    """What a tokenizer is at one time."""
-
-    vocabulary: Vocabulary
-    processor: Processor | None
-    truncation: Truncation | None
-    padding: Padding | None
-    encode_special_tokens: bool = False
-
-    @cached_property
-    def native(self) -> _native.Tokenizer:
-        """What encodes."""
-        if self.encode_special_tokens:
-            return self.vocabulary.without_special
-        return self.vocabulary.tokenizer._native
-
-    # Encoding
-
-    def frame(self, add_special_tokens: bool) -> Frame | None:
-        """What comes around a single text."""
-        return self._frames[bool(add_special_tokens)]
-
-    @cached_property
-    def _frames(self) -> tuple[Frame | None, Frame | None]:
-        return Frame.of(self.processor, False), Frame.of(self.processor, True)
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether nothing is cut or filled up."""
-        return self.truncation is None and self.padding is None
-
-    def encode_all(
-        self, inputs: list[list[_Sequence]], add_special_tokens: bool, without: bool = False
-    ) -> list[Encoding]:
-        """The encodings of texts and pairs of texts; padding comes later."""
-        native, vocabulary = self.native, self.vocabulary
-        flat = [sequence for sequences in inputs for sequence in sequences]
-        if len(flat) == 1 and isinstance(flat[0], str):
-            all_ids: Iterable[Any] = [native.encode(flat[0], True, True)]
-        elif all(isinstance(sequence, str) for sequence in flat):
-            all_ids = kizami.Batch(*native.encode_batch(flat, True))  # type: ignore[arg-type]
-        else:
-            all_ids = [_encoded(native, sequence) for sequence in flat]
-        ids_of = iter(all_ids)
-        frame = self.frame(add_special_tokens)
-        room = -1 if self.truncation is None else self.truncation.max_length
-        encodings = []
-        for sequences in inputs:
-            if len(sequences) == 1 and frame is not None:
-                ids = next(ids_of)
-                source = Text(vocabulary, native, sequences[0], ids, without)
-                if room < 0 or len(ids) + frame.added <= room:
-                    encodings.append(frame.around(source, len(ids)))
-                else:
-                    part = Encoding._of((Span(source, 0, len(ids)),), {})
-                    encodings.append(self.post_process([part], add_special_tokens))
-                continue
-            parts = []
-            for i, sequence in enumerate(sequences):
-                ids = next(ids_of)
-                source = Text(vocabulary, native, sequence, ids, without)
-                type_id = 0 if without else i
-                parts.append(Encoding._of((Span(source, 0, len(ids), type_id),), {}))
-            encodings.append(self.post_process(parts, add_special_tokens))
-        return encodings
-
-    def post_process(self, parts: list[Encoding], add_special_tokens: bool) -> Encoding:
-        """One encoding, truncated and with special tokens."""
-        if self.truncation is not None:
-            parts = self._truncated(self.truncation, parts, add_special_tokens)
-        return _processors.process(self.processor, parts, add_special_tokens)
-
-    def added(self, is_pair: bool) -> int:
-        """How many special tokens are put around a text, or a pair."""
-        return 0 if self.processor is None else self.processor.added(is_pair)
-
-    def _truncated(
-        self, truncation: Truncation, parts: list[Encoding], add_special_tokens: bool
-    ) -> list[Encoding]:
-        room = truncation.max_length
-        if add_special_tokens:
-            added = self.added(len(parts) == 2)
-            if added > room:
-                raise InvalidValueError(
-                    f"max_length {room} has no room for {added} special tokens; "
-                    "raise it, or encode with add_special_tokens=False"
-                )
-            room -= added
-
-        def cut(encoding: Encoding, length: int) -> Encoding:
-            return truncated(encoding, length, truncation.stride, truncation.direction)
-
-        lengths = [len(part) for part in parts]
-        excess = sum(lengths) - room
-        if room == 0:
-            return [cut(part, 0) for part in parts]
-        if excess <= 0:
-            return parts
-        if truncation.strategy == "longest_first":
-            kept = [room] if len(parts) == 1 else _shared(room, lengths[0], lengths[1])
-            return [cut(part, length) for part, length in zip(parts, kept, strict=True)]
-        index = 0 if truncation.strategy == "only_first" else 1
-        if index >= len(parts):
-            raise InvalidValueError(
-                "truncation only_second needs a pair of texts, and there is one; "
-                "give a pair, or use longest_first"
-            )
-        if lengths[index] <= excess:
-            raise InvalidValueError(
-                f"{excess} tokens are too many for max_length {truncation.max_length}, and the "
-                f"text that {truncation.strategy} cuts has {lengths[index]}; use longest_first"
-            )
-        parts = list(parts)
-        parts[index] = cut(parts[index], lengths[index] - excess)
-        return parts
-
-    def padded(self, encodings: list[Encoding]) -> list[Encoding]:
-        """All of one length, if padding is on."""
-        padding = self.padding
-        if padding is None:
-            return encodings
-        width = padding.width([len(encoding) for encoding in encodings])
-        source = filling(width, padding.pad_id, padding.pad_token)
-        type_id, side = padding.pad_type_id, padding.direction
-        return [padded(encoding, width, source, type_id, side) for encoding in encodings]
-
-
-def _shared(room: int, first: int, second: int) -> list[int]:
-    """How many tokens two texts keep: the longer gives first, then both give.
-
-    >>> _shared(10, 3, 20), _shared(10, 20, 3), _shared(11, 20, 30), _shared(11, 30, 20)
-    ([3, 7], [7, 3], [5, 6], [6, 5])
-    """
-    short, long = min(first, second), max(first, second)
-    long = short if short > room else max(short, room - short)
-    if short + long > room:
-        short, long = room // 2, room // 2 + room % 2
-    return [long, short] if first > second else [short, long]
-
-
-def _encoded(native: _native.Tokenizer, sequence: _Sequence) -> Any:
-    if isinstance(sequence, str):
-        return native.encode(sequence, True, True)
-    return native.encode_segments([(word, True) for word in sequence], True)
-
-
-def _sequence(given: Any, is_pretokenized: bool) -> _Sequence:
-    """One text, or the words of one."""
-    if not is_pretokenized:
-        if isinstance(given, str):
-            return given
-        kind = type(given).__name__
-        raise InputTypeError(f"a text must be str, not {kind}; for words, say is_pretokenized=True")
-    if isinstance(given, np.ndarray):
-        given = given.tolist()
-    if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
-        return tuple(given)
-    kind = type(given).__name__
-    raise InputTypeError(f"a pre-tokenized text must be a list of str, not {kind}")
-
-
-def _item(given: Any, is_pretokenized: bool) -> list[_Sequence]:
-    """One item of a batch: a text, or a pair of texts."""
-    if not is_pretokenized and isinstance(given, str):
-        return [given]
-    if isinstance(given, (list, tuple)) and len(given) == 2:
-        words = is_pretokenized and all(isinstance(word, str) for word in given)
-        if not words:
-            return [_sequence(part, is_pretokenized) for part in given]
-    return [_sequence(given, is_pretokenized)]
-
-
-def _batch(given: Any, is_pretokenized: bool) -> list[list[_Sequence]]:
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
-        kind = type(given).__name__
-        raise InputTypeError(f"a batch must be a list of texts or pairs, not {kind}")
-    items = given.tolist() if isinstance(given, np.ndarray) else given
-    inputs = []
-    for position, item in enumerate(items):
-        try:
-            inputs.append(_item(item, is_pretokenized))
-        except InputTypeError as error:
-            message = f"item {position} of the batch: {error}"
-            raise InputTypeError(message, position=position) from None
-    return inputs
 
 
 class Tokenizer:
@@ -260,7 +67,7 @@ class Tokenizer:
 
     __slots__ = ("__dict__", "__weakref__", "_state")
 
-    _state: _State
+    _state: State
 
     def __init__(self, model: Any) -> None:
         """Not possible here; see the class."""
@@ -271,7 +78,7 @@ class Tokenizer:
         )
 
     @staticmethod
-    def _of_state(state: _State) -> Tokenizer:
+    def _of_state(state: State) -> Tokenizer:
         tokenizer = Tokenizer.__new__(Tokenizer)
         tokenizer._state = state
         return tokenizer
@@ -280,7 +87,7 @@ class Tokenizer:
     def _of_file(file: File) -> Tokenizer:
         parts = file.parts
         return Tokenizer._of_state(
-            _State(
+            State(
                 Vocabulary.of_file(file),
                 read_processor(parts.get("post_processor")),
                 Truncation.read(parts.get("truncation")),
@@ -397,9 +204,9 @@ class Tokenizer:
                 native = state.native
                 ids = native.encode(sequence, True, True)
                 return frame.around(Text(state.vocabulary, native, sequence, ids, False), len(ids))
-        sequences = [_sequence(sequence, is_pretokenized)]
+        sequences = [sequence_of(sequence, is_pretokenized)]
         if pair is not None:
-            sequences.append(_sequence(pair, is_pretokenized))
+            sequences.append(sequence_of(pair, is_pretokenized))
         return state.padded(state.encode_all([sequences], add_special_tokens))[0]
 
     def encode_batch(
@@ -410,7 +217,7 @@ class Tokenizer:
         Raises:
             InputTypeError: An item is no text; `.position` is its index.
         """
-        state, inputs = self._state, _batch(input, is_pretokenized)
+        state, inputs = self._state, batch_of(input, is_pretokenized)
         return state.padded(state.encode_all(inputs, add_special_tokens))
 
     def encode_batch_fast(
@@ -420,7 +227,7 @@ class Tokenizer:
 
         As in the original; here `encode_batch` costs the same, until offsets are asked for.
         """
-        state, inputs = self._state, _batch(input, is_pretokenized)
+        state, inputs = self._state, batch_of(input, is_pretokenized)
         return state.padded(state.encode_all(inputs, add_special_tokens, without=True))
 
     def async_encode(

@@ -16,9 +16,9 @@ from kizami._cache import through_cache
 from kizami._export import byte_letters
 from kizami._tokenizer import Tokenizer
 from kizami.compat.tokenizers._added import AddedToken, as_added_token
-from kizami.errors import UnsupportedError, VocabularyError
+from kizami.errors import InputTypeError, UnsupportedError, VocabularyError
 
-__all__ = ["File", "Vocabulary"]
+__all__ = ["File", "Vocabulary", "spelled", "tokens_to_add", "unspelled"]
 
 _LETTERS = byte_letters()
 _SPELL = dict(enumerate(_LETTERS))
@@ -296,8 +296,6 @@ def _derived(
 
 def tokens_to_add(tokens: Any, special: bool | None) -> list[AddedToken]:
     """The tokens of a caller."""
-    from kizami.errors import InputTypeError
-
     if not isinstance(tokens, list):
         kind = type(tokens).__name__
         raise InputTypeError(f"tokens to add must be a list of str or AddedToken, not {kind}")
