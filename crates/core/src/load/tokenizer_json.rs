@@ -326,3 +326,35 @@ impl<'de> Deserialize<'de> for Merges<'de> {
         deserializer.deserialize_seq(OfMerges)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = br#"{"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": [],
+        "model": {"type": "BPE", "vocab": {"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}, "merges": []}}"#;
+
+    #[test]
+    fn parts_are_all_but_the_model() {
+        let parts: Value = serde_json::from_str(&parts_of_tokenizer_json(FILE).unwrap()).unwrap();
+        let want = serde_json::json!({"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": []});
+        assert_eq!(parts, want);
+        assert!(parts_of_tokenizer_json(b"[]").is_err());
+        assert!(parts_of_tokenizer_json(b"\xff").is_err());
+    }
+
+    #[test]
+    fn odd_entries_are_asked_for_or_spelled_otherwise() {
+        let of =
+            |names: &[&str]| odd_entries(FILE, &names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        assert_eq!(of(&[]), (4, vec![("\u{4e2d}".into(), 2)]));
+        assert_eq!(of(&["<a>", "b"]), (4, vec![("<a>".into(), 7), ("\u{4e2d}".into(), 2)]));
+        assert!(odd_entries(b"{}", &[]).is_err());
+    }
+
+    #[test]
+    fn the_vocabulary_is_as_it_is_written() {
+        let vocab = vocab_of_tokenizer_json(FILE).unwrap();
+        assert_eq!(vocab, r#"{"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}"#);
+    }
+}
