@@ -22,6 +22,7 @@ __all__ = [
     "MissingExtraError",
     "SourceNotFoundError",
     "UnknownFormatError",
+    "UnsupportedError",
     "VocabularyError",
 ]
 
@@ -103,6 +104,15 @@ class UnknownFormatError(KizamiError, ValueError):
 
     source: str
     segment: int
+
+
+class UnsupportedError(KizamiError, NotImplementedError):
+    """A drop-in lacks this part of the library that it stands in for; the message says the way out.
+
+    Attributes: `name`, as the other library calls it.
+    """
+
+    name: str
 
 
 class SourceNotFoundError(KizamiError, FileNotFoundError):

@@ -24,6 +24,7 @@ pub mod num;
 mod offsets;
 pub mod parallel;
 mod piece;
+mod places;
 pub mod pretoken;
 mod request;
 pub mod segment;
@@ -48,6 +49,7 @@ pub use blocks::{BlockHasher, Scheme, Seed};
 pub use encode::Encoded;
 pub use error::Error;
 pub use offsets::{OffsetUnit, Offsets};
+pub use places::Places;
 pub use segment::Segment;
 pub use stream::DecodeStream;
 pub use tables::Tables;
@@ -66,6 +68,10 @@ mod normalize {
 
     impl Normalizer {
         pub fn apply<'t>(&self, _: Cow<'t, str>) -> Result<Cow<'t, str>, crate::Error> {
+            match *self {}
+        }
+
+        pub fn origins(&self, _: &str, _: &str) -> Option<Vec<(usize, usize)>> {
             match *self {}
         }
     }

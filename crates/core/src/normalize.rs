@@ -7,6 +7,7 @@
 //! Cost: nothing is copied where nothing changes. ASCII is known by a pass over the bytes; NFC of other text by a pass
 //! over the characters, most of which are known by their range.
 
+mod align;
 #[rustfmt::skip]
 mod newer;
 

@@ -40,13 +40,18 @@ impl Offsets {
     /// # Errors
     /// [`Error::Memory`].
     pub fn segment_index(&self) -> Result<Vec<i64>, Error> {
-        let mut index = Vec::new();
-        reserve(&mut index, self.starts.len())?;
-        for (segment, &end) in (0..).zip(&self.segment_ends) {
-            index.resize(end, segment);
-        }
-        Ok(index)
+        segment_index(&self.segment_ends, self.starts.len())
     }
+}
+
+/// For each of `tokens` tokens, the index of its segment.
+pub(crate) fn segment_index(segment_ends: &[usize], tokens: usize) -> Result<Vec<i64>, Error> {
+    let mut index = Vec::new();
+    reserve(&mut index, tokens)?;
+    for (segment, &end) in (0..).zip(segment_ends) {
+        index.resize(end, segment);
+    }
+    Ok(index)
 }
 
 impl Tokenizer {
@@ -90,7 +95,7 @@ impl Tokenizer {
 
 impl Tokenizer {
     /// Tokens of a text that a space is put before do not spell the text, even if another one is left out.
-    fn refuse_respelled(&self, segments: &[Segment<'_>], encoded: &Encoded<'_>, ends: &[usize]) -> Result<(), Error> {
+    pub(crate) fn refuse_respelled(&self, segments: &[Segment<'_>], encoded: &Encoded<'_>, ends: &[usize]) -> Result<(), Error> {
         if self.prefix.is_none() {
             return Ok(());
         }
@@ -154,7 +159,7 @@ impl Offsets {
 }
 
 /// An offset as NumPy takes it.
-fn int(offset: usize) -> i64 {
+pub(crate) fn int(offset: usize) -> i64 {
     i64::try_from(offset).expect("segments have less than 2^31 bytes")
 }
 
@@ -201,7 +206,7 @@ struct Place {
 }
 
 /// The characters of a text, one at a time.
-struct Characters<'a> {
+pub(crate) struct Characters<'a> {
     text: Text<'a>,
     /// Where the published path cuts the text: two surrogates there are no pair.
     cuts: Vec<usize>,
@@ -212,7 +217,7 @@ struct Characters<'a> {
 }
 
 impl<'a> Characters<'a> {
-    fn new(text: Text<'a>, options: Options) -> Self {
+    pub(crate) fn new(text: Text<'a>, options: Options) -> Self {
         let pairs = matches!(text, Text::Ucs2(_) | Text::Ucs4(_));
         let cuts = if pairs && options.legacy_chunks { text.cuts() } else { Vec::new() };
         Characters { text, cuts, start: Place::default(), end: Place::default() }
@@ -220,13 +225,23 @@ impl<'a> Characters<'a> {
 
     /// Goes on to the character that holds a byte, or to the last.
     #[inline]
-    fn go_to(&mut self, byte: usize) {
+    pub(crate) fn go_to(&mut self, byte: usize) {
         while self.end.bytes <= byte && self.end.units < self.text.len() {
             let (units, points, bytes) = self.widths(self.end.units);
             let Place { units: before, points: points_before, bytes: bytes_before } = self.end;
             self.start = self.end;
             self.end = Place { units: before + units, points: points_before + points, bytes: bytes_before + bytes };
         }
+    }
+
+    /// Where the character looked at begins, in code points.
+    pub(crate) fn first_point(&self) -> usize {
+        self.start.points
+    }
+
+    /// Where it ends.
+    pub(crate) fn end_point(&self) -> usize {
+        self.end.points
     }
 
     /// Units, code points and bytes of UTF-8 of the character at a unit.

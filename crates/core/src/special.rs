@@ -239,6 +239,12 @@ impl Controls {
         if trusted { &self.all } else { &self.spaces }
     }
 
+    /// The names that are looked for in the text as it is, and those in what is left, normalized.
+    pub(crate) fn names(&self, trusted: bool) -> (Option<&Names>, Option<&Names>) {
+        let Search { raw, normalized, .. } = self.search(trusted);
+        (raw.as_ref(), normalized.as_ref())
+    }
+
     /// Whether such text needs no [`Controls::split`]: [`Controls::find`] does if it is trusted, and else there is
     /// nothing to find.
     #[inline]
@@ -287,7 +293,11 @@ impl Controls {
 }
 
 /// Calls `each` for all parts of a text, which is one where there are no names.
-fn parts(names: Option<&Names>, text: &str, each: &mut impl FnMut(Part) -> Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn parts(
+    names: Option<&Names>,
+    text: &str,
+    each: &mut impl FnMut(Part) -> Result<(), Error>,
+) -> Result<(), Error> {
     match names {
         Some(names) => names.split(text, each),
         None if text.is_empty() => Ok(()),

@@ -9,7 +9,7 @@ use crate::normalize::Normalizer;
 use crate::pretoken::{Pattern, Prefix};
 use crate::request::Request;
 use crate::segment::Segment;
-use crate::special::Controls;
+use crate::special::{ControlToken, Controls};
 use crate::tables::Tables;
 
 /// Options of an encode call.
@@ -97,6 +97,16 @@ impl Tokenizer {
     pub fn with_controls(&self, controls: Controls) -> Result<Self, Error> {
         let controls = controls.normalized(self.normalizer.as_ref())?;
         Ok(Tokenizer { controls, ..self.clone() })
+    }
+
+    /// The same with other added tokens, as [`Controls::from_added`] takes them.
+    ///
+    /// # Errors
+    /// As [`Controls::from_added`] and [`Tokenizer::with_normalizer`].
+    pub fn with_added_tokens(&self, tokens: Vec<ControlToken>) -> Result<Self, Error> {
+        let controls = Controls::from_added(tokens, |id| self.tables.vocab.token_bytes(id))?;
+        let named = self.origin.as_ref().is_none_or(|origin| origin.named);
+        self.with_controls(if named { controls } else { controls.without_names() })
     }
 
     /// The same, with what [`Tokenizer::origin`] says.

@@ -92,6 +92,26 @@ impl Tokenizer {
         Ok(Tokenizer { core, eos_ids: Vec::new() })
     }
 
+    /// All of a `tokenizer.json` but its model.
+    #[staticmethod]
+    fn parts_of_tokenizer_json(py: Python<'_>, data: &[u8]) -> PyResult<String> {
+        py.detach(|| load::parts_of_tokenizer_json(data)).map_err(|e| to_py_err(py, &e))
+    }
+
+    /// Number of entries of its vocabulary, and those that are not spelled in the alphabet of bytes or called as one of
+    /// `names`.
+    #[staticmethod]
+    fn odd_entries(py: Python<'_>, data: &[u8], names: Vec<String>) -> PyResult<(usize, Vec<(String, u32)>)> {
+        py.detach(|| load::odd_entries(data, &names)).map_err(|e| to_py_err(py, &e))
+    }
+
+    /// The vocabulary of its model as JSON.
+    #[staticmethod]
+    fn vocab_of_tokenizer_json<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyString>> {
+        let vocab = py.detach(|| load::vocab_of_tokenizer_json(data)).map_err(|e| to_py_err(py, &e))?;
+        to_str(py, vocab)
+    }
+
     /// From the bytes of a `tekken.json`.
     #[staticmethod]
     fn from_tekken(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
@@ -182,6 +202,13 @@ impl Tokenizer {
         let controls = controls(control_tokens, self.core.ordinary_len()).map_err(|e| to_py_err(py, &e))?;
         let core = self.core.with_controls(controls).map_err(|e| to_py_err(py, &e))?;
         Ok(Tokenizer { core, eos_ids })
+    }
+
+    /// The same with other added tokens, as a `tokenizer.json` lists them.
+    fn with_added_tokens(&self, py: Python<'_>, added_tokens: &str) -> PyResult<Self> {
+        let build = || self.core.with_added_tokens(load::added_tokens::read_json(added_tokens)?);
+        let core = build().map_err(|e| to_py_err(py, &e))?;
+        Ok(Tokenizer { core, eos_ids: self.eos_ids.clone() })
     }
 
     #[getter]
@@ -318,6 +345,29 @@ impl Tokenizer {
             let (ids, offsets) = self.encode_held_with_offsets(py, &Held::from_segments(segments)?, in_bytes)?;
             let index = offsets.segment_index().map_err(|e| to_py_err(py, &e))?;
             Ok((ids, int_array(py, &offsets.starts)?, int_array(py, &offsets.ends)?, int_array(py, &index)?))
+        })
+    }
+
+    /// Of every token of a list of segments: index of its pre-token in the segment, index of the segment, start and end
+    /// in the segment (None if its text was normalized).
+    #[allow(clippy::type_complexity, reason = "the four arrays that Python gets")]
+    fn places<'py>(
+        &self,
+        py: Python<'py>,
+        segments: &Bound<'py, PyAny>,
+    ) -> PyResult<(IntArray<'py>, IntArray<'py>, Option<(IntArray<'py>, IntArray<'py>)>)> {
+        guard(py, || {
+            let held = Held::from_segments(segments)?;
+            let segments = held.segments()?;
+            let size = segments.iter().map(|s| s.text.max_utf8_len()).sum();
+            let find = || self.core.encode_with_places(&segments, Options::default());
+            let (_, places) = run(py, size, find).map_err(|e| to_py_err(py, &e))?;
+            let index = places.segment_index().map_err(|e| to_py_err(py, &e))?;
+            let ranges = match places.ranges {
+                Some((starts, ends)) => Some((int_array(py, &starts)?, int_array(py, &ends)?)),
+                None => None,
+            };
+            Ok((int_array(py, &places.pretokens)?, int_array(py, &index)?, ranges))
         })
     }
 

@@ -39,6 +39,15 @@ pub fn read(value: &Value) -> Result<Vec<ControlToken>, Error> {
     Ok(tokens)
 }
 
+/// [`read`] of JSON that is not parsed yet.
+///
+/// # Errors
+/// As [`read`], and for what is no JSON.
+pub fn read_json(text: &str) -> Result<Vec<ControlToken>, Error> {
+    let value = serde_json::from_str(text);
+    read(&value.map_err(|e| Error::Vocabulary { line: 0, reason: format!("`added_tokens`: {e}") })?)
+}
+
 /// The inverse of [`read`].
 #[must_use]
 pub fn write(controls: &Controls) -> Value {

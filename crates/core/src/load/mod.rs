@@ -23,4 +23,4 @@ pub use rank_file::{read_rank_file, read_rank_file_with_gaps, write_rank_file};
 #[cfg(feature = "formats")]
 pub use tekken::read_tekken;
 #[cfg(feature = "formats")]
-pub use tokenizer_json::read_tokenizer_json;
+pub use tokenizer_json::{odd_entries, parts_of_tokenizer_json, read_tokenizer_json, vocab_of_tokenizer_json};

@@ -1,7 +1,7 @@
 //! Hugging Face `tokenizer.json` of a byte-level BPE model.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -28,8 +28,7 @@ const MAX_MERGES: usize = 8 << 20;
 /// [`Error::Unsupported`] if it is sound and no byte-level BPE; [`Error::Vocabulary`] with the line if it is not JSON, and
 /// with the place if it cannot be what it claims; [`Error::Pattern`].
 pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
-    let text = std::str::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", e.valid_up_to())))?;
-    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(text, "")?;
+    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
     let part = |name: &str| parts.get(name).map_or("null", |raw| raw.get());
     if !parts.contains_key("model") {
         let names: Vec<_> = parts.keys().take(8).map(|name| format!("{name:?}")).collect();
@@ -49,6 +48,51 @@ pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
     let merges: Merges<'_> = parse(model.get("merges").map_or("null", |raw| raw.get()), "model.merges")?;
     let tables = tables(&vocab.0, &merges.0, ignore_merges, &controls)?;
     description.build(tables.into(), controls)
+}
+
+/// All of a `tokenizer.json` but its model, as a JSON object.
+///
+/// # Errors
+/// [`Error::Vocabulary`] if it is no JSON object.
+pub fn parts_of_tokenizer_json(text: &[u8]) -> Result<String, Error> {
+    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
+    let others: Vec<String> = parts
+        .iter()
+        .filter(|(name, _)| name.as_ref() != "model")
+        .map(|(name, raw)| format!("{}:{}", Value::from(name.as_ref()), raw.get()))
+        .collect();
+    Ok(format!("{{{}}}", others.join(",")))
+}
+
+/// The number of entries of the vocabulary of a model, and those that are not spelled in the alphabet of bytes or are
+/// called as one of `names`.
+///
+/// # Errors
+/// [`Error::Vocabulary`] if there is no vocabulary.
+pub fn odd_entries(text: &[u8], names: &[String]) -> Result<(usize, Vec<(String, u32)>), Error> {
+    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
+    let part = |name: &str| parts.get(name).map_or("null", |raw| raw.get());
+    let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(part("model"), "model")?;
+    let vocab: Entries<'_> = parse(model.get("vocab").map_or("null", |raw| raw.get()), "model.vocab")?;
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let alphabet = Alphabet::default();
+    let len = vocab.0.len();
+    let odd = vocab.0.into_iter().filter(|(text, _)| names.contains(&**text) || alphabet.decode(text).is_none());
+    Ok((len, odd.map(|(text, id)| (text.into_owned(), id)).collect()))
+}
+
+/// The vocabulary of the model of a `tokenizer.json`, as it is written there.
+///
+/// # Errors
+/// [`Error::Vocabulary`] if there is no model.
+pub fn vocab_of_tokenizer_json(text: &[u8]) -> Result<&str, Error> {
+    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
+    let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(parts.get("model").map_or("null", |raw| raw.get()), "model")?;
+    Ok(model.get("vocab").map_or("null", |raw| raw.get()))
+}
+
+fn utf8(text: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", e.valid_up_to())))
 }
 
 fn fault(reason: String) -> Error {
@@ -281,5 +325,37 @@ impl<'de> Deserialize<'de> for Merges<'de> {
             }
         }
         deserializer.deserialize_seq(OfMerges)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = br#"{"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": [],
+        "model": {"type": "BPE", "vocab": {"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}, "merges": []}}"#;
+
+    #[test]
+    fn parts_are_all_but_the_model() {
+        let parts: Value = serde_json::from_str(&parts_of_tokenizer_json(FILE).unwrap()).unwrap();
+        let want = serde_json::json!({"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": []});
+        assert_eq!(parts, want);
+        assert!(parts_of_tokenizer_json(b"[]").is_err());
+        assert!(parts_of_tokenizer_json(b"\xff").is_err());
+    }
+
+    #[test]
+    fn odd_entries_are_asked_for_or_spelled_otherwise() {
+        let of =
+            |names: &[&str]| odd_entries(FILE, &names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        assert_eq!(of(&[]), (4, vec![("\u{4e2d}".into(), 2)]));
+        assert_eq!(of(&["<a>", "b"]), (4, vec![("<a>".into(), 7), ("\u{4e2d}".into(), 2)]));
+        assert!(odd_entries(b"{}", &[]).is_err());
+    }
+
+    #[test]
+    fn the_vocabulary_is_as_it_is_written() {
+        let vocab = vocab_of_tokenizer_json(FILE).unwrap();
+        assert_eq!(vocab, r#"{"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}"#);
     }
 }
