@@ -4,7 +4,10 @@
 //! rank. Other formats give ids of their own; those are put in place of ranks where answers are made
 //! ([`Vocab::to_ids`]). Control tokens are not in here, see [`crate::special`].
 
+use std::collections::HashSet;
+
 use crate::error::Error;
+use crate::hash::Keys;
 use crate::num::{ix, to_u32};
 use crate::table::Table;
 
@@ -40,7 +43,7 @@ impl Vocab {
         }
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
-        let mut seen = std::collections::HashSet::with_capacity(tokens.len());
+        let mut seen = HashSet::with_capacity_and_hasher(tokens.len(), Keys::default());
         for (rank, token) in tokens.iter().map(AsRef::as_ref).enumerate() {
             if token.is_empty() {
                 return Err(fault(rank + 1, format!("rank {rank} is an empty token")));
@@ -147,6 +150,11 @@ impl Vocab {
     #[must_use]
     pub fn len(&self) -> u32 {
         to_u32(self.offsets.len() - 1)
+    }
+
+    /// Bytes of all tokens together.
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// True for a vocabulary without tokens; [`Vocab::from_ranked`] makes none.

@@ -28,10 +28,15 @@ impl Default for Alphabet {
 }
 
 impl Alphabet {
-    /// The bytes that `text` stands for; None if it has a character that stands for none.
+    /// The bytes that `text` stands for; None in place of a character that stands for none.
+    pub fn bytes<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Option<u8>> + 'a {
+        text.chars().map(|char| self.bytes.get(char as usize).copied().flatten())
+    }
+
+    /// The same together; None if there is such a character.
     #[must_use]
     pub fn decode(&self, text: &str) -> Option<Vec<u8>> {
-        text.chars().map(|char| self.bytes.get(char as usize).copied().flatten()).collect()
+        self.bytes(text).collect()
     }
 
     /// The text that stands for `bytes`.
