@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import gzip
 import json
+import os
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,8 @@ from typing import Any
 
 from kizami import _native
 from kizami._about import About
-from kizami._cache import through_cache
-from kizami._files import GENERATION, read_bytes, read_json
+from kizami._cache import find_image, is_kept, keep_image
+from kizami._files import GENERATION, MAX_BYTES, read_json, read_raw, unpack
 from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
@@ -78,28 +80,55 @@ def load_file(path: Path, name: str, given: Given | None) -> Tokenizer:
     """The tokenizer that a file holds."""
     with path.open("rb") as file:
         head = file.read(8)
+        size = os.fstat(file.fileno()).st_size
     if head == _SAVED:
         # Mapped, not read.
         return Tokenizer.open(path)
-    data = read_bytes(path)
+    if not _is_json(path, head):
+        # Ranks, as far as can be seen.
+        given = given or _beside(path)
+    found = _find(path, given) if is_kept(size) else None
+    if found is None:
+        raw = read_raw(path)
+        data = unpack(raw, path)
+        try:
+            if data.startswith(_SAVED):
+                return Tokenizer.from_bytes(data)
+            found = _read(data, path, given)
+        except (VocabularyError, UnknownFormatError) as error:
+            raise _at(path, error) from None
+        if is_kept(len(raw)):
+            # Of the bytes that were read: the file may be another by now.
+            keep_image(_key(_native.digest(raw), given), *found)
+    native, fingerprint = found
+    about = _about(native, path, name, fingerprint)
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+
+
+def _is_json(path: Path, head: bytes) -> bool:
+    """Whether a file that begins with `head` holds an object, plain or compressed."""
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(path) as file:
+                head = file.read(8)
+        except (OSError, EOFError, zlib.error):
+            # Whoever reads it all will say what is wrong.
+            return False
+    return head.lstrip()[:1] == b"{"
+
+
+def _key(digest: str, given: Given | None) -> str:
+    return _native.digest(f"{digest} {given}".encode())
+
+
+def _find(path: Path, given: Given | None) -> tuple[_native.Tokenizer, str] | None:
+    """The tokenizer of a file from the cache, and its fingerprint."""
     try:
-        if data.startswith(_SAVED):
-            return Tokenizer.from_bytes(data)
-        if data.lstrip()[:1] == b"{":
-            return _from_json(data, path, name)
-        if _RANK_LINE.match(data):
-            return _from_ranks(data, path, name, given or _beside(path))
-    except (VocabularyError, UnknownFormatError) as error:
-        raise _at(path, error) from None
-    if data[:1] == b"\n" and b"\x0a" in data[:16]:
-        raise UnknownFormatError(
-            f"{path} is a SentencePiece model, no byte-level BPE; use the package "
-            "`sentencepiece` or `tokenizers` for it",
-            source=str(path),
-        )
-    raise UnknownFormatError(
-        f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
-    )
+        digest = _native.digest_file(path, MAX_BYTES)
+    except OSError:
+        # Whoever reads it will say what is wrong.
+        return None
+    return find_image(_key(digest, given))
 
 
 def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
@@ -112,19 +141,36 @@ def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
     return UnknownFormatError(f"{path}: {error}", source=str(path))
 
 
-def _from_json(data: bytes, path: Path, name: str) -> Tokenizer:
-    digest = hashlib.sha256(data).hexdigest()
+def _read(data: bytes, path: Path, given: Given | None) -> tuple[_native.Tokenizer, str]:
+    """What the content of a file means, and its fingerprint."""
+    digest = _native.digest(data)
+    if data.lstrip()[:1] == b"{":
+        return _from_json(data), digest
+    if _RANK_LINE.match(data):
+        return _from_ranks(data, path, given), _key(digest, given)
+    raise _unknown(data, path)
+
+
+def _unknown(data: bytes, path: Path) -> UnknownFormatError:
+    if data[:1] == b"\n" and b"\x0a" in data[:16]:
+        return UnknownFormatError(
+            f"{path} is a SentencePiece model, no byte-level BPE; use the package "
+            "`sentencepiece` or `tokenizers` for it",
+            source=str(path),
+        )
+    return UnknownFormatError(
+        f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
+    )
+
+
+def _from_json(data: bytes) -> _native.Tokenizer:
     # The native reader parses the vocabulary; here only the kind is wanted.
     if re.search(rb'"default_num_special_tokens"\s*:', data[:4096]):
-        native = through_cache(digest, len(data), lambda: _native.Tokenizer.from_tekken(data))
-    else:
-        read = _native.Tokenizer.from_tokenizer_json
-        native = through_cache(digest, len(data), lambda: read(data))
-    about = _about(native, path, name, digest)
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+        return _native.Tokenizer.from_tekken(data)
+    return _native.Tokenizer.from_tokenizer_json(data)
 
 
-def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Tokenizer:
+def _from_ranks(data: bytes, path: Path, given: Given | None) -> _native.Tokenizer:
     if given is None:
         raise UnknownFormatError(
             f"{path} holds ranks alone; Kizami does not guess how the model splits text: give "
@@ -133,16 +179,9 @@ def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Toke
         )
     normalizer = json.dumps({"type": given.normalizer}) if given.normalizer else "null"
     controls = [(id_, text, True) for text, id_ in given.special_tokens.items()]
-    digest = hashlib.sha256(data + repr(given).encode()).hexdigest()
-
-    def build() -> _native.Tokenizer:
-        return _native.Tokenizer.from_rank_file(
-            data, controls, given.pattern, [], normalizer, cuts=False
-        )
-
-    native = through_cache(digest, len(data), build)
-    about = _about(native, path, name, digest)
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+    return _native.Tokenizer.from_rank_file(
+        data, controls, given.pattern, [], normalizer, cuts=False
+    )
 
 
 def _beside(path: Path) -> Given | None:

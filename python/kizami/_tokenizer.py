@@ -76,7 +76,7 @@ class Tokenizer:
     ) -> None:
         """Not for callers: use `kizami.load`.
 
-        `fingerprint` is the SHA-256 of the vocabulary file; `template` what its
+        `fingerprint` is a hash of the vocabulary file; `template` what its
         `tokenizer_config.json` says of chat templates.
         """
         self._native = native
