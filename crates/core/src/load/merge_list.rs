@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::byte_level::Alphabet;
 use crate::error::Error;
 use crate::merge::heap::{HeapScratch, join_all};
 use crate::merge::splits::{check_splits, find_splits};
@@ -35,21 +36,17 @@ impl Tokens {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds a token, unless one of its bytes is None; whether it did.
-    pub fn push_all(&mut self, id: u32, bytes: impl Iterator<Item = Option<u8>>) -> bool {
+    /// Adds the token that `text` spells; whether it spells one.
+    pub fn push_spelled(&mut self, id: u32, text: &str, alphabet: &Alphabet) -> bool {
         let start = self.bytes.len();
-        let mut is_whole = true;
-        self.bytes.extend(bytes.map_while(|byte| {
-            is_whole &= byte.is_some();
-            byte
-        }));
-        if is_whole {
+        let is_spelled = alphabet.append(text, &mut self.bytes);
+        if is_spelled {
             self.ids.push(id);
             self.ends.push(self.bytes.len());
         } else {
             self.bytes.truncate(start);
         }
-        is_whole
+        is_spelled
     }
 
     /// Their number.

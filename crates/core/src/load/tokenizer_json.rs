@@ -169,7 +169,7 @@ fn tables(
     for (at, (text, id)) in entries.iter().enumerate().filter(|(at, _)| !dropped[*at]) {
         place_of[at] = tokens.len();
         // What is not written in the alphabet stands for itself.
-        if !tokens.push_all(*id, alphabet.bytes(text)) {
+        if !tokens.push_spelled(*id, text, &alphabet) {
             tokens.push(*id, text.as_bytes());
         }
     }

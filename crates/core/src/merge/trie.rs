@@ -9,6 +9,7 @@
 //! where only one token is left, its last bytes are kept in the slot itself, which saves four states in nine.
 
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use crate::error::Error;
@@ -174,7 +175,8 @@ impl Trie {
         let mut queue = BinaryHeap::from([(sums[ix(whole)], to_u32(ROOT), 0, 0, whole)]);
         let mut children: Vec<(u8, Range<usize>)> = Vec::new();
         let mut labels: Vec<u8> = Vec::new();
-        while let Some((_, state, depth, from, to)) = queue.pop() {
+        let mut next = queue.pop();
+        while let Some((_, state, depth, from, to)) = next {
             let (state, depth, mut at) = (ix(state), ix(depth), ix(from));
             let token = tokens.token(at).get(depth).is_none().then(|| order[at]);
             at += usize::from(token.is_some());
@@ -190,6 +192,7 @@ impl Trie {
             labels.clear();
             labels.extend(children.iter().map(|c| c.0));
             let base = builder.place(state, &labels)?;
+            next = None;
             for (byte, r) in &children {
                 let child = base ^ usize::from(*byte);
                 let tail = &tokens.token(r.start)[depth + 1..];
@@ -197,9 +200,19 @@ impl Trie {
                     builder.leaf(child, order[r.start], tail);
                 } else {
                     let weight = sums[r.end] - sums[r.start];
-                    queue.push((weight, to_u32(child), to_u32(depth + 1), to_u32(r.start), to_u32(r.end)));
+                    let child = (weight, to_u32(child), to_u32(depth + 1), to_u32(r.start), to_u32(r.end));
+                    queue.extend(next.replace(child));
                 }
             }
+            // A state with one child, as most are, often hands on to it.
+            next = match queue.peek_mut() {
+                Some(mut first) => match next {
+                    Some(child) if child > *first => Some(child),
+                    Some(child) => Some(std::mem::replace(&mut *first, child)),
+                    None => Some(PeekMut::pop(first)),
+                },
+                None => next,
+            };
         }
         Ok(Trie { slots: builder.slots.into() })
     }
