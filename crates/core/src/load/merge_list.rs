@@ -11,8 +11,10 @@ use super::byte_level::Alphabet;
 use crate::error::Error;
 use crate::merge::heap::{HeapScratch, join_all};
 use crate::merge::splits::{check_splits, find_splits};
+use crate::merge::trie::Sorted;
 use crate::merge::{MergeTables, Split};
 use crate::num::{ix, to_u32};
+use crate::parallel;
 use crate::vocab::Vocab;
 
 /// A pair of a list and what it makes, as indices of tokens.
@@ -26,17 +28,20 @@ pub struct Tokens {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
+    /// Whether one may have the bytes of another.
+    may_repeat: bool,
 }
 
 impl Tokens {
     /// Adds a token.
     pub fn push(&mut self, id: u32, bytes: &[u8]) {
+        self.may_repeat = true;
         self.bytes.extend_from_slice(bytes);
         self.ids.push(id);
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds the token that `text` spells; whether it spells one.
+    /// Adds the token that `text` spells, which no other one does; whether it spells one.
     pub fn push_spelled(&mut self, id: u32, text: &str, alphabet: &Alphabet) -> bool {
         let start = self.bytes.len();
         let is_spelled = alphabet.append(text, &mut self.bytes);
@@ -80,9 +85,10 @@ pub fn build(tokens: &Tokens, list: &[Listed]) -> Result<(Vocab, MergeTables), E
     let (vocab, rank_of, joinable) = ranked(tokens, &made)?;
     let rank = |token: u32| rank_of[ix(token)];
     let by_rank = || list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token)));
-    let splits = check_splits(&vocab, joinable, by_rank()).unwrap_or_else(|| find_splits(&vocab, joinable));
+    let splits = || check_splits(&vocab, joinable, by_rank()).unwrap_or_else(|| find_splits(&vocab, joinable));
+    let (splits, sorted) = parallel::both(splits, || Sorted::new(&vocab));
     if follows(&splits, by_rank(), &vocab) {
-        let merges = MergeTables::from_splits(&vocab, &splits, u32::MAX)?;
+        let merges = MergeTables::from_sorted(&vocab, sorted, &splits, u32::MAX)?;
         return Ok((vocab, merges));
     }
     let found = run(tokens, list);
@@ -112,7 +118,8 @@ fn ranked(tokens: &Tokens, made: &[u32]) -> Result<(Vocab, Vec<u32>, u32), Error
     }
     let bytes: Vec<&[u8]> = order.iter().map(|&token| tokens.bytes(token)).collect();
     let ids = order.iter().map(|&token| tokens.id(token)).collect();
-    Ok((Vocab::from_ranked(&bytes)?.with_ids(ids)?, rank_of, joinable))
+    let vocab = if tokens.may_repeat { Vocab::from_ranked(&bytes) } else { Vocab::from_distinct(&bytes) };
+    Ok((vocab?.with_ids(ids)?, rank_of, joinable))
 }
 
 /// Whether every split is in the list, in order of rank.

@@ -230,13 +230,18 @@ impl MergeTables {
     /// # Errors
     /// As above.
     pub fn from_splits(vocab: &Vocab, splits: &[Split], most_near: u32) -> Result<Self, Error> {
+        Self::from_sorted(vocab, Sorted::new(vocab), splits, most_near)
+    }
+
+    /// The same, with the tokens in order of their bytes.
+    pub(crate) fn from_sorted(vocab: &Vocab, tokens: Sorted, splits: &[Split], most_near: u32) -> Result<Self, Error> {
         let bytes = single_bytes(vocab);
         let mut made = vec![false; ix(vocab.len())];
         splits.iter().for_each(|split| made[ix(split.2)] = true);
         bytes.iter().filter(|&&byte| byte != NONE).for_each(|&byte| made[ix(byte)] = true);
         let made = |rank: u32| made[ix(rank)];
         let walks = || {
-            let tokens = Sorted::new(vocab, made);
+            let tokens = tokens.only(made);
             let mut split_of: Vec<(u32, u32)> = (0..vocab.len()).map(|rank| (rank, rank)).collect();
             splits.iter().for_each(|&(left, right, token)| split_of[ix(token)] = (left, right));
             let of = |rank: u32, prefix, shorter_by| {

@@ -100,7 +100,8 @@ pub struct Trie {
 }
 
 /// Tokens in the order of their bytes, which lie side by side in that order: whoever goes through them reads on.
-pub(super) struct Sorted {
+#[derive(Debug)]
+pub(crate) struct Sorted {
     /// Their ranks.
     ranks: Vec<u32>,
     bytes: Vec<u8>,
@@ -109,8 +110,8 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// The tokens that are `wanted`, by rank.
-    pub(super) fn new(vocab: &Vocab, wanted: impl Fn(u32) -> bool) -> Self {
+    /// All tokens.
+    pub(crate) fn new(vocab: &Vocab) -> Self {
         let tokens: Vec<&[u8]> = vocab.iter().collect();
         // Eight bytes decide most comparisons; zeros behind a shorter token do not, so then all bytes are compared.
         let head = |token: &[u8]| {
@@ -119,20 +120,29 @@ impl Sorted {
             head[..len].copy_from_slice(&token[..len]);
             u64::from_be_bytes(head)
         };
-        let mut order: Vec<(u64, u32)> = (0..vocab.len())
-            .zip(&tokens)
-            .filter(|&(rank, _)| wanted(rank))
-            .map(|(rank, token)| (head(token), rank))
-            .collect();
+        let mut order: Vec<(u64, u32)> = (0..).zip(&tokens).map(|(rank, token)| (head(token), rank)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| tokens[ix(a.1)].cmp(tokens[ix(b.1)])));
-        let mut bytes = Vec::with_capacity(vocab.total_bytes());
-        let mut starts = Vec::with_capacity(order.len() + 1);
-        for &(_, rank) in &order {
-            starts.push(to_u32(bytes.len()));
-            bytes.extend_from_slice(tokens[ix(rank)]);
+        Self::of(order.iter().map(|&(_, rank)| (rank, tokens[ix(rank)])))
+    }
+
+    /// Those that are `wanted`, by rank.
+    pub(super) fn only(self, wanted: impl Fn(u32) -> bool) -> Self {
+        if self.ranks.iter().all(|&rank| wanted(rank)) {
+            return self;
         }
-        starts.push(to_u32(bytes.len()));
-        Sorted { ranks: order.into_iter().map(|(_, rank)| rank).collect(), bytes, starts }
+        let all = self.ranks.iter().enumerate().map(|(place, &rank)| (rank, self.token(place)));
+        Self::of(all.filter(|&(rank, _)| wanted(rank)))
+    }
+
+    /// These tokens, with their ranks.
+    fn of<'a>(tokens: impl Iterator<Item = (u32, &'a [u8])>) -> Self {
+        let mut sorted = Sorted { ranks: Vec::new(), bytes: Vec::new(), starts: vec![0] };
+        for (rank, token) in tokens {
+            sorted.ranks.push(rank);
+            sorted.bytes.extend_from_slice(token);
+            sorted.starts.push(to_u32(sorted.bytes.len()));
+        }
+        sorted
     }
 
     fn token(&self, place: usize) -> &[u8] {
@@ -409,7 +419,7 @@ mod tests {
             tokens.push(word.as_bytes().to_vec());
         }
         let vocab = Vocab::from_ranked(&tokens).unwrap();
-        let trie = Trie::build(&Sorted::new(&vocab, |_| true)).unwrap();
+        let trie = Trie::build(&Sorted::new(&vocab)).unwrap();
         let text = b"abcdefabcdxab\0\0\0\0bczzz\xff";
         for at in 0..text.len() {
             let want = (0..)
@@ -430,7 +440,7 @@ mod tests {
         let vocab = Vocab::from_ranked(&tokens).unwrap();
         // Without one of them, as if BPE did not make it.
         let has = |rank: u32| tokens[ix(rank)] != b"abcdefgh";
-        let sorted = Sorted::new(&vocab, has);
+        let sorted = Sorted::new(&vocab).only(has);
         let mut found = 0;
         let mut before: Vec<u8> = Vec::new();
         sorted.for_each_with_prefix(|token, rank, prefix| {
