@@ -16,6 +16,8 @@ __all__ = [
     "Tokenizer",
     "bundled_names",
     "char_classes",
+    "digest",
+    "digest_file",
     "forget_threads",
     "get_num_threads",
     "set_num_threads",

@@ -25,7 +25,8 @@ pub struct TokenNames<'a> {
 impl<'a> TokenNames<'a> {
     /// Of less than 2^32 entries; None if a name is there twice.
     pub fn new(entries: Vec<Entry<'a>>) -> Option<Self> {
-        let slots = vec![NONE; entries.len() / 2 * 3 + 1];
+        // At least one stays empty, where every search ends.
+        let slots = vec![NONE; entries.len() + entries.len() / 2 + 1];
         let mut names = TokenNames { entries, slots, keys: Keys::default() };
         for (place, (name, _)) in (0u32..).zip(&names.entries) {
             let hash = names.keys.hash_one(name.as_bytes());
@@ -91,3 +92,24 @@ impl<'a> TokenNames<'a> {
 
 /// Entries fit: their number is that of a vocabulary.
 const _: () = assert!(crate::vocab::MAX_TOKENS < u32::MAX as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_others_are_not() {
+        for count in [0u32, 1, 2, 3, 4, 5, 100, 5000] {
+            let entries: Vec<Entry<'_>> = (0..count).map(|n| (format!("name {n}").into(), n + 7)).collect();
+            let names = TokenNames::new(entries.clone()).unwrap();
+            for (place, (name, _)) in (0..).zip(&entries) {
+                assert_eq!(names.place(name), Some(place));
+            }
+            assert_eq!(names.place("name"), None);
+            assert_eq!(names.place(""), None);
+            assert_eq!(names.place(&format!("name {count}")), None);
+            let twice = [&entries[..], &[("name 0".into(), 1)]].concat();
+            assert_eq!(TokenNames::new(twice).is_none(), count > 0);
+        }
+    }
+}
