@@ -55,6 +55,7 @@ impl Tokens {
     }
 
     /// Their number.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> u32 {
         to_u32(self.ids.len())
     }

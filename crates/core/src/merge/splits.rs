@@ -61,10 +61,13 @@ pub fn check_splits(vocab: &Vocab, joinable: u32, list: impl IntoIterator<Item =
             return None;
         }
         let is_last = ix(token) + 1 == known.split_of.len();
-        if is_last && known.split_of[ix(token)].0 == NONE && left.max(right) < token {
-            if known.meet(left, right) && spells(vocab, left, right, token) {
-                known.insert(left, right, token);
-            }
+        if is_last
+            && known.split_of[ix(token)].0 == NONE
+            && left.max(right) < token
+            && known.meet(left, right)
+            && spells(vocab, left, right, token)
+        {
+            known.insert(left, right, token);
         }
     }
     if known.split_of.len() != ix(joinable) || !known.settle(vocab, &bytes) {
