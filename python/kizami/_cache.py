@@ -2,6 +2,9 @@
 
 `KIZAMI_CACHE=0` turns this off; `KIZAMI_CACHE_DIR` says where they lie. What cannot be written is
 not kept, and what cannot be read is made again: nothing depends on the cache but time.
+
+A key is a cryptographic hash of all that an image is made from: the whole content of the file, and
+what the caller says of it. Times and sizes of files play no part, so that no image is ever stale.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from kizami._version import __version__
 from kizami._write import write_file
 from kizami.errors import KizamiError
 
-__all__ = ["cache_directory", "through_cache"]
+__all__ = ["cache_directory", "find_image", "is_kept", "keep_image", "through_cache"]
 
 # Smaller files are read in a few milliseconds.
 _LEAST_BYTES = 1 << 20
@@ -39,35 +42,55 @@ def cache_directory() -> Path:
     return Path(base).expanduser() / "kizami"
 
 
-def through_cache(
-    digest: str, size: int | None, build: Callable[[], _native.Tokenizer]
-) -> _native.Tokenizer:
-    """What `build` gives for a file with this SHA-256, from the cache if it is there.
+def is_kept(size: int) -> bool:
+    """Whether the image of a file of this size is kept."""
+    return size >= _LEAST_BYTES and os.environ.get("KIZAMI_CACHE") != "0"
 
-    `size` is that of the file, or None if it is known to take long.
-    """
-    if (size is not None and size < _LEAST_BYTES) or os.environ.get("KIZAMI_CACHE") == "0":
-        return build()
+
+def find_image(key: str) -> tuple[_native.Tokenizer, str] | None:
+    """The tokenizer kept under a key, and what was kept with it."""
     try:
-        path = cache_directory() / f"{digest}-{__version__}.kizami"
-    except RuntimeError:
-        # There is no home directory.
-        return build()
-    if path.is_file():
-        try:
-            native, about = _native.Tokenizer.open_saved(path, [])
-        except KizamiError:
-            about = ""
-        if about == digest:
-            with contextlib.suppress(OSError):
-                os.utime(path)
-            return native
-    native = build()
+        path = _path(key)
+        native, about = _native.Tokenizer.open_saved(path, [])
+    except (KizamiError, RuntimeError):
+        # Not there, or damaged, or of another version; or there is no home directory.
+        return None
+    stated, _, text = about.partition("\n")
+    if stated != key:
+        return None
     with contextlib.suppress(OSError):
+        os.utime(path)
+    return native, text
+
+
+def keep_image(key: str, native: _native.Tokenizer, text: str) -> None:
+    """Keeps a tokenizer, and a text, under a key."""
+    with contextlib.suppress(OSError, RuntimeError):
+        path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, native.saved(digest))
+        write_file(path, native.saved(f"{key}\n{text}"))
         _tidy(path.parent)
+
+
+def through_cache(
+    key: str, size: int | None, build: Callable[[], _native.Tokenizer]
+) -> _native.Tokenizer:
+    """What `build` gives for the content that has this key, from the cache if it is there.
+
+    `size` is that of a file, or None if building is known to take long.
+    """
+    if os.environ.get("KIZAMI_CACHE") == "0" or (size is not None and not is_kept(size)):
+        return build()
+    found = find_image(key)
+    if found is not None:
+        return found[0]
+    native = build()
+    keep_image(key, native, "")
     return native
+
+
+def _path(key: str) -> Path:
+    return cache_directory() / f"{key}-{__version__}.kizami"
 
 
 def _tidy(directory: Path) -> None:

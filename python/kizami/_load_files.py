@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import gzip
 import json
+import os
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,8 @@ from typing import Any
 
 from kizami import _native
 from kizami._about import About
-from kizami._cache import through_cache
-from kizami._files import GENERATION, read_bytes, read_json
+from kizami._cache import find_image, is_kept, keep_image, through_cache
+from kizami._files import GENERATION, MAX_BYTES, read_json, read_raw, unpack
 from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import InputTypeError, InvalidValueError, UnknownFormatError, VocabularyError
@@ -31,6 +33,8 @@ __all__ = ["FILES", "Given", "load_file", "load_files", "ranks_to_native"]
 FILES = ("tokenizer.json", "tekken.json", "*.tiktoken", "tiktoken.model", "tokenizer.model")
 _SAVED = b"KIZAMI-T"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d{1,8}\r?\n")
+_TEKKEN = re.compile(rb'"default_num_special_tokens"\s*:')
+_TEKKEN_WITHIN = 4096
 _NORMALIZERS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -78,28 +82,57 @@ def load_file(path: Path, name: str, given: Given | None) -> Tokenizer:
     """The tokenizer that a file holds."""
     with path.open("rb") as file:
         head = file.read(8)
+        size = os.fstat(file.fileno()).st_size
     if head == _SAVED:
         # Mapped, not read.
         return Tokenizer.open(path)
-    data = read_bytes(path)
+    start = _start(path, head)
+    if start.lstrip()[:1] != b"{":
+        # Ranks, as far as can be seen.
+        given = given or _beside(path)
+    found = _find(path, given) if is_kept(size) else None
+    if found is None:
+        raw = read_raw(path)
+        data = unpack(raw, path)
+        try:
+            if data.startswith(_SAVED):
+                return Tokenizer.from_bytes(data)
+            found = _read(data, path, given)
+        except (VocabularyError, UnknownFormatError) as error:
+            raise _at(path, error) from None
+        if is_kept(len(raw)):
+            # Of the bytes that were read: the file may be another by now.
+            keep_image(_key(_native.digest(raw), given), *found)
+    native, fingerprint = found
+    about = _about(native, path, name, fingerprint)
+    # A template writes names of control tokens, which do not count in text of a Tekken model.
+    template = None if _TEKKEN.search(start) else about.template
+    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, template)
+
+
+def _start(path: Path, head: bytes) -> bytes:
+    """The first bytes of what a file holds, plain or compressed, which begins with `head`."""
+    opened = gzip.open if head.startswith(b"\x1f\x8b") else open
     try:
-        if data.startswith(_SAVED):
-            return Tokenizer.from_bytes(data)
-        if data.lstrip()[:1] == b"{":
-            return _from_json(data, path, name)
-        if _RANK_LINE.match(data):
-            return _from_ranks(data, path, name, given or _beside(path))
-    except (VocabularyError, UnknownFormatError) as error:
-        raise _at(path, error) from None
-    if data[:1] == b"\n" and b"\x0a" in data[:16]:
-        raise UnknownFormatError(
-            f"{path} is a SentencePiece model, no byte-level BPE; use the package "
-            "`sentencepiece` or `tokenizers` for it",
-            source=str(path),
-        )
-    raise UnknownFormatError(
-        f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
-    )
+        with opened(path, "rb") as file:
+            return file.read(_TEKKEN_WITHIN)
+    except (OSError, EOFError, zlib.error):
+        # Whoever reads it all will say what is wrong.
+        return b""
+
+
+def _key(digest: str, given: Given | None) -> str:
+    return _native.digest(f"{digest} {given}".encode())
+
+
+def _find(path: Path, given: Given | None) -> tuple[_native.Tokenizer, str] | None:
+    """The tokenizer of a file from the cache, and its fingerprint."""
+    try:
+        digest = _native.digest_file(path, MAX_BYTES)
+    except OSError:
+        # Whoever reads it will say what is wrong.
+        return None
+    return find_image(_key(digest, given))
 
 
 def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
@@ -112,46 +145,59 @@ def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
     return UnknownFormatError(f"{path}: {error}", source=str(path))
 
 
-def _from_json(data: bytes, path: Path, name: str) -> Tokenizer:
-    digest = hashlib.sha256(data).hexdigest()
+def _read(data: bytes, path: Path, given: Given | None) -> tuple[_native.Tokenizer, str]:
+    """What the content of a file means, and its fingerprint."""
+    digest = _native.digest(data)
+    if data.lstrip()[:1] == b"{":
+        return _from_json(data), digest
+    if _RANK_LINE.match(data):
+        return _from_ranks(data, path, given), _key(digest, given)
+    raise _unknown(data, path)
+
+
+def _unknown(data: bytes, path: Path) -> UnknownFormatError:
+    if data[:1] == b"\n" and b"\x0a" in data[:16]:
+        return UnknownFormatError(
+            f"{path} is a SentencePiece model, no byte-level BPE; use the package "
+            "`sentencepiece` or `tokenizers` for it",
+            source=str(path),
+        )
+    return UnknownFormatError(
+        f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
+    )
+
+
+def _from_json(data: bytes) -> _native.Tokenizer:
     # The native reader parses the vocabulary; here only the kind is wanted.
-    is_tekken = re.search(rb'"default_num_special_tokens"\s*:', data[:4096]) is not None
-    kind = _native.Tokenizer
-    read = kind.from_tekken if is_tekken else kind.from_tokenizer_json
-    native = through_cache(digest, len(data), lambda: read(data))
-    about = _about(native, path, name, digest)
-    # A template writes names of control tokens, which do not count in text of a Tekken model.
-    template = None if is_tekken else about.template
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, template)
+    if _TEKKEN.search(data[:_TEKKEN_WITHIN]):
+        return _native.Tokenizer.from_tekken(data)
+    return _native.Tokenizer.from_tokenizer_json(data)
 
 
-def _from_ranks(data: bytes, path: Path, name: str, given: Given | None) -> Tokenizer:
+def _from_ranks(data: bytes, path: Path, given: Given | None) -> _native.Tokenizer:
     if given is None:
         raise UnknownFormatError(
             f"{path} holds ranks alone; Kizami does not guess how the model splits text: give "
             "`pattern` (and `special_tokens`), or put the model's tokenizer.json beside it",
             source=str(path),
         )
-    native, digest = ranks_to_native(data, given)
-    about = _about(native, path, name, digest)
-    return Tokenizer(native.with_eos_ids(about.eos_ids), name, about.fingerprint, about.template)
+    return _build(data, given)
+
+
+def _build(data: bytes, given: Given, gaps: bool = False) -> _native.Tokenizer:
+    normalizer = json.dumps({"type": given.normalizer}) if given.normalizer else "null"
+    controls = [(id_, text, True) for text, id_ in given.special_tokens.items()]
+    return _native.Tokenizer.from_rank_file(
+        data, controls, given.pattern, [], normalizer, cuts=False, gaps=gaps
+    )
 
 
 def ranks_to_native(
     data: bytes, given: Given, *, gaps: bool = False
 ) -> tuple[_native.Tokenizer, str]:
     """What a rank file holds, and the digest by which it is known; `gaps`: ranks may be missing."""
-    normalizer = json.dumps({"type": given.normalizer}) if given.normalizer else "null"
-    controls = [(id_, text, True) for text, id_ in given.special_tokens.items()]
-    stated = repr(given) + " gaps" * gaps
-    digest = hashlib.sha256(data + stated.encode()).hexdigest()
-
-    def build() -> _native.Tokenizer:
-        return _native.Tokenizer.from_rank_file(
-            data, controls, given.pattern, [], normalizer, cuts=False, gaps=gaps
-        )
-
-    return through_cache(digest, len(data), build), digest
+    digest = _native.digest(f"{_key(_native.digest(data), given)} gaps={gaps}".encode())
+    return through_cache(digest, len(data), lambda: _build(data, given, gaps)), digest
 
 
 def _beside(path: Path) -> Given | None:

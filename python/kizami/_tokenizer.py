@@ -81,7 +81,7 @@ class Tokenizer:
     ) -> None:
         """Not for callers: use `kizami.load`.
 
-        `fingerprint` is the SHA-256 of the vocabulary file, or `BUNDLED` and a name; `template`
+        `fingerprint` is a hash of the vocabulary file, or `BUNDLED` and a name; `template`
         what its `tokenizer_config.json` says of chat templates.
         """
         self._native = native

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
+from base64 import b64encode
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import kizami
 import numpy as np
@@ -12,12 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kizami import Session, SessionCache, Tokenizer
+from kizami._native import GPT2_PATTERN
 
 from tests.prompts import ENDS, another
 from tests.property.fuzz_sessions import Check, prompts, shared, talk
 from tests.texts import RUN, SLICE, segment_lists, texts
 
+
+def small(control_tokens: dict[str, int]) -> Tokenizer:
+    """A vocabulary of bytes, and of these names."""
+    ranks = b"".join(b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "small.tiktoken")
+        path.write_bytes(ranks)
+        return kizami.load(path, pattern=GPT2_PATTERN, special_tokens=control_tokens)
+
+
 K3 = kizami.load("kimi-k3")
+NAMED = small({"<|im_start|>": 300, "<a b>": 301, "<a b><|im": 302, "_start": 303, " ": 304})
 FEWER = settings(max_examples=max(settings().max_examples // 4, 5))
 
 
@@ -171,6 +186,21 @@ def test_an_id_of_two_names() -> None:
         assert np.array_equal(session.encode_segments([(text, True)]), want), text
 
 
+@given(
+    st.lists(
+        st.sampled_from(["<", "<|im", "_", "start|>", "|>", " ", "a b>", "<a", "x1"]), max_size=20
+    )
+)
+def test_names_with_pre_tokens_in_them(pieces: list[str]) -> None:
+    # Here a pre-token may end inside a name, and a name is found all the same.
+    session, text = NAMED.session(), ""
+    for piece in pieces:
+        text += piece
+        ids = session.encode_segments([(text, True), (text, False)])
+        want = NAMED.encode_segments([(text, True), (text, False)])
+        assert np.array_equal(ids, want), text
+
+
 def test_b71_two_vocabularies_side_by_side() -> None:
     other = small({"<|open|>": 300})
     sessions = [(K3, K3.session()), (other, other.session())]
@@ -184,19 +214,6 @@ def test_b71_two_vocabularies_side_by_side() -> None:
         for tokenizer, keep in [*sessions, *caches]:
             want = tokenizer.encode_segments(prompt)
             assert np.array_equal(keep.encode_segments(prompt), want)
-
-
-def small(control_tokens: dict[str, int]) -> Tokenizer:
-    """A vocabulary of bytes, and of these names."""
-    import base64
-    import tempfile
-    from pathlib import Path
-
-    ranks = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "small.tiktoken")
-        path.write_bytes(ranks)
-        return kizami.load(path, pattern=r"\S+|\s+", special_tokens=control_tokens)
 
 
 def test_many_threads_share_a_session_and_a_cache() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
+import os
 import pickle
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +166,6 @@ def test_broken_json_names_the_line(tmp_path: Path) -> None:
 
 
 def test_a_pattern_for_ranks(tmp_path: Path) -> None:
-    from base64 import b64encode
-
     tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc"]
     file = tmp_path / "some.tiktoken"
     lines = (b64encode(t).decode() + f" {rank}\n" for rank, t in enumerate(tokens))
@@ -202,6 +203,54 @@ def test_images_of_big_files_are_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("KIZAMI_CACHE", "0")
     assert kizami.load(file) == first
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_no_image_is_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kizami._cache._LEAST_BYTES", 100)
+    monkeypatch.setenv("KIZAMI_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "tokenizer.json"
+    text = tokenizer_json()
+    file.write_text(text, encoding="utf-8")
+    times = file.stat()
+    assert kizami.load(file).encode("<end>", allow_special=True).tolist() == [261]
+    # Another file of the same size, in the same place, with the same times.
+    other = text.replace("<end>", "<eos>")
+    assert len(other) == len(text)
+    with file.open("r+", encoding="utf-8") as same:
+        same.write(other)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert file.stat().st_ino == times.st_ino
+    assert dict(kizami.load(file).control_tokens) == {"<eos>": 261, "<think>": 262}
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+    # The image of one under the name of the other.
+    first, second = sorted((tmp_path / "cache").iterdir())
+    first.write_bytes(second.read_bytes())
+    for content in (text, other):
+        file.write_text(content, encoding="utf-8")
+        assert ("<end>" in kizami.load(file).control_tokens) == (content == text)
+    # What is said of a rank file is part of its key.
+    ranks = tmp_path / "some.tiktoken"
+    lines = (f"{b64encode(bytes([byte])).decode()} {byte}\n" for byte in range(256))
+    ranks.write_text("".join(lines))
+    for name in ("<a>", "<b>", "<a>"):
+        tokenizer = kizami.load(ranks, pattern=r"\w+|\W", special_tokens={name: 300})
+        assert list(tokenizer.control_tokens) == [name]
+
+
+def test_compressed_files_are_kept_and_equal_plain_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kizami._cache._LEAST_BYTES", 100)
+    monkeypatch.setenv("KIZAMI_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "plain").mkdir()
+    plain = tmp_path / "plain" / "tokenizer.json"
+    plain.write_text(tokenizer_json(), encoding="utf-8")
+    packed = tmp_path / "plain" / "tokenizer.json.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    # Damaged, and no matter: it is asked for rank files alone.
+    packed.with_name("encoding.json").write_text("{")
+    assert kizami.load(packed) == kizami.load(plain) == kizami.load(packed)
+    assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ pub mod cuts;
 mod decode;
 mod encode;
 mod error;
+mod hash;
 pub mod image;
 pub mod load;
 pub mod lookup;

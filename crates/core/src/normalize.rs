@@ -4,20 +4,22 @@
 //! here; a character that came later is to it one that never changes and never combines. So text is normalized between
 //! such characters (`is_newer`), and they are left as they are.
 //!
-//! Cost: nothing is copied where nothing changes. ASCII is known by a pass over the bytes; NFC of other text by a pass
-//! over the characters, most of which are known by their range.
+//! Cost: nothing is copied where nothing changes. NFC takes eight bytes of ASCII at a time, and a look at each other
+//! character, most of which are known by their range; only stretches that may change are normalized.
 
 mod align;
 #[rustfmt::skip]
 mod newer;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
 
-use unicode_normalization::char::is_combining_mark;
-use unicode_normalization::{IsNormalized, UnicodeNormalization};
+use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::error::Error;
+use crate::num::ix;
 use newer::NEWER;
 
 /// Steps from a text to the one that is split.
@@ -126,17 +128,17 @@ impl Normalizer {
     /// [`Error::Pattern`] if a regex gave up.
     pub fn apply<'t>(&self, text: Cow<'t, str>) -> Result<Cow<'t, str>, Error> {
         Ok(match self {
-            Normalizer::Nfc => if_needed(text, is_nfc, |part, out| out.extend(part.nfc())),
+            Normalizer::Nfc => nfc(text),
             Normalizer::Nfd => {
-                let quick = |text: &str| unicode_normalization::is_nfd_quick(settled(text, |_| false));
+                let quick = |text: &str| unicode_normalization::is_nfd_quick(settled(text));
                 if_needed(text, quick, |part, out| out.extend(part.nfd()))
             }
             Normalizer::Nfkc => {
-                let quick = |text: &str| unicode_normalization::is_nfkc_quick(settled(text, |_| false));
+                let quick = |text: &str| unicode_normalization::is_nfkc_quick(settled(text));
                 if_needed(text, quick, |part, out| out.extend(part.nfkc()))
             }
             Normalizer::Nfkd => {
-                let quick = |text: &str| unicode_normalization::is_nfkd_quick(settled(text, |_| false));
+                let quick = |text: &str| unicode_normalization::is_nfkd_quick(settled(text));
                 if_needed(text, quick, |part, out| out.extend(part.nfkd()))
             }
             Normalizer::Lowercase => lowercase(text),
@@ -160,19 +162,92 @@ fn is_newer(c: char) -> bool {
     c <= NEWER[next - 1].1
 }
 
-/// The characters of a text, but one that never changes in place of those that do not, which are `known` or new.
-fn settled<'t>(text: &'t str, known: impl Fn(char) -> bool + 't) -> impl Iterator<Item = char> + 't {
-    text.chars().map(move |c| if known(c) || is_newer(c) { 'a' } else { c })
+/// The characters of a text, but one that never changes in place of those that are new.
+fn settled(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.chars().map(|c| if is_newer(c) { 'a' } else { c })
 }
 
-fn is_nfc(text: &str) -> IsNormalized {
-    // In each of these ranges no character decomposes for good, has a combining class, or combines with one before it.
-    let known = |c| {
-        matches!(c, '\0'..'\u{300}' | '\u{388}'..'\u{483}' | '\u{48a}'..'\u{591}' | '\u{2002}'..'\u{20d0}'
-            | '\u{3041}'..'\u{3099}' | '\u{30a1}'..'\u{a66f}' | '\u{ac00}'..'\u{d7a4}' | '\u{ff01}'..'\u{fff0}'
-            | '\u{1f300}'..'\u{1fb00}')
-    };
-    unicode_normalization::is_nfc_quick(settled(text, known))
+/// Whether NFC parts before the character: it never changes, and nothing before it combines with it or is moved behind it.
+#[inline(always)]
+fn begins_anew(c: char) -> bool {
+    // In each of these ranges all characters do.
+    if matches!(c, '\0'..'\u{300}' | '\u{388}'..'\u{483}' | '\u{48a}'..'\u{591}' | '\u{2002}'..'\u{20d0}'
+        | '\u{3041}'..'\u{3099}' | '\u{30a1}'..'\u{a66f}' | '\u{ac00}'..'\u{d7a4}' | '\u{ff01}'..'\u{fff0}'
+        | '\u{1f300}'..'\u{1fb00}')
+    {
+        return true;
+    }
+    match BEGIN_ANEW.get(ix(u32::from(c) / 64)) {
+        Some(bits) => bits >> (u32::from(c) % 64) & 1 == 1,
+        None => is_starter(c),
+    }
+}
+
+/// The same for the characters below U+10000, a bit each; made in a millisecond when it is first needed.
+static BEGIN_ANEW: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let is_set = |c: u32| char::from_u32(c).is_some_and(is_starter);
+    let word = |word: u32| (0..64).filter(|bit| is_set(word * 64 + bit)).fold(0, |bits, bit| bits | 1 << bit);
+    (0..0x1_0000 / 64).map(word).collect()
+});
+
+fn is_starter(c: char) -> bool {
+    is_newer(c) || canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes
+}
+
+/// The next stretch of a text, from `at` on, that may change: from one place where NFC parts to another. `at` is such a
+/// place, too.
+fn next_in_doubt(text: &str, mut at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut start = at;
+    let mut last_class = 0;
+    loop {
+        // ASCII begins anew: only the last of it can be part of a stretch.
+        let from = at;
+        while bytes.get(at..at + 8).is_some_and(|eight| eight.is_ascii()) {
+            at += 8;
+        }
+        if at > from {
+            (start, last_class) = (at - 1, 0);
+        }
+        let c = text[at..].chars().next()?;
+        if begins_anew(c) {
+            // A newer one is as if it were not there.
+            start = if is_newer(c) { at + c.len_utf8() } else { at };
+            last_class = 0;
+        } else {
+            let class = canonical_combining_class(c);
+            if class < last_class || is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes {
+                let rest = text[at..].char_indices().find(|&(_, c)| begins_anew(c));
+                return Some(start..rest.map_or(text.len(), |(len, _)| at + len));
+            }
+            last_class = class;
+        }
+        at += c.len_utf8();
+    }
+}
+
+fn nfc(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut out = String::new();
+    // All before is in `out`, if there is anything.
+    let mut done = 0;
+    let mut at = 0;
+    while let Some(stretch) = next_in_doubt(&text, at) {
+        at = stretch.end;
+        let part = &text[stretch.clone()];
+        if part.nfc().ne(part.chars()) {
+            if out.is_empty() {
+                out.reserve(text.len());
+            }
+            out.push_str(&text[done..stretch.start]);
+            out.extend(part.nfc());
+            done = at;
+        }
+    }
+    if done == 0 {
+        return text;
+    }
+    out.push_str(&text[done..]);
+    out.into()
 }
 
 /// The text, normalized by `normalize` between newer characters unless `quick` says that there is no need.
@@ -231,7 +306,7 @@ fn strip_accents(text: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unicode_normalization::char::{canonical_combining_class, is_public_assigned};
+    use unicode_normalization::char::is_public_assigned;
 
     fn apply(normalizer: &Normalizer, text: &str) -> String {
         normalizer.apply(text.into()).unwrap().into_owned()
@@ -279,18 +354,57 @@ mod tests {
         }
     }
 
+    /// NFC of all between newer characters.
+    fn slow_nfc(text: &str) -> String {
+        let parts = text.split_inclusive(is_newer).map(|part| {
+            let old = part.trim_end_matches(is_newer);
+            old.nfc().chain(part[old.len()..].chars()).collect::<String>()
+        });
+        parts.collect()
+    }
+
     #[test]
-    fn characters_of_a_known_range_never_change_in_nfc() {
-        let known = chars().filter(|&c| is_nfc(&c.to_string()) == IsNormalized::Yes);
-        for c in known {
-            let text = format!("a{c}e\u{301}");
-            assert_eq!(apply(&Normalizer::Nfc, &text), text.nfc().collect::<String>(), "U+{:04X}", u32::from(c));
+    fn nfc_of_every_character_among_others_is_that_of_the_whole() {
+        let frames =
+            [("", ""), ("a", "e\u{301}"), ("a\u{345}", "\u{301}"), ("\u{1100}", "\u{11a8}"), ("abcdefgh", "\u{323}")];
+        for c in chars() {
+            for (before, after) in frames {
+                let text = format!("{before}{c}{after}");
+                assert_eq!(apply(&Normalizer::Nfc, &text), slow_nfc(&text), "{before:?} U+{:04X}", u32::from(c));
+            }
         }
-        // A mark before one of them must not be taken for one in order.
-        for c in chars().filter(|&c| !is_newer(c)) {
-            let text = format!("a\u{345}{c}\u{301}");
-            assert_eq!(apply(&Normalizer::Nfc, &text), text.nfc().collect::<String>(), "U+{:04X}", u32::from(c));
+    }
+
+    #[test]
+    fn nfc_of_stretches_is_that_of_the_whole() {
+        // Marks of many classes, parts of Hangul, pairs and what they make, exceptions, newer ones, and plain text.
+        let mut pool: Vec<char> = chars().filter(|&c| canonical_combining_class(c) != 0).step_by(11).collect();
+        pool.extend(chars().filter(|&c| is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes).step_by(7));
+        pool.extend(chars().filter(|&c| is_newer(c)).step_by(17));
+        pool.extend(('\u{1100}'..='\u{1200}').step_by(9).chain(('\u{ac00}'..'\u{d7a4}').step_by(997)));
+        pool.extend("aeiouAEsnz \u{e9}\u{1e69}\u{4e2d}\u{3b1}\u{928}\u{93c}\u{9c7}\u{9be}\u{1f600}".chars());
+        let mut seed = 5u64;
+        let mut next = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(seed >> 33).unwrap() % n
+        };
+        let (mut changed, mut same) = (0, 0);
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..next(12) {
+                match next(4) {
+                    0 => text.push_str(&"plain ascii text"[..next(17)]),
+                    _ => text.push(pool[next(pool.len())]),
+                }
+            }
+            let want = slow_nfc(&text);
+            let got = Normalizer::Nfc.apply(text.as_str().into()).unwrap();
+            assert_eq!(got, want, "{text:?}");
+            assert_eq!(matches!(got, Cow::Borrowed(_)), want == text);
+            let is_same = want == text;
+            (changed, same) = (changed + usize::from(!is_same), same + usize::from(is_same));
         }
+        assert!(changed > 1000 && same > 1000, "{changed} {same}");
     }
 
     #[test]

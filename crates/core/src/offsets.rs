@@ -95,7 +95,12 @@ impl Tokenizer {
 
 impl Tokenizer {
     /// Tokens of a text that a space is put before do not spell the text, even if another one is left out.
-    pub(crate) fn refuse_respelled(&self, segments: &[Segment<'_>], encoded: &Encoded<'_>, ends: &[usize]) -> Result<(), Error> {
+    pub(crate) fn refuse_respelled(
+        &self,
+        segments: &[Segment<'_>],
+        encoded: &Encoded<'_>,
+        ends: &[usize],
+    ) -> Result<(), Error> {
         if self.prefix.is_none() {
             return Ok(());
         }

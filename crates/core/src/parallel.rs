@@ -73,6 +73,44 @@ pub fn on_threads(threads: usize, items: usize, work: impl Fn(&dyn Fn() -> Optio
     if threads <= 1 { run() } else { with_helpers(threads - 1, &run) }
 }
 
+/// What `a` and `b` give, which run at the same time if a request may use two threads.
+pub fn both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if limit() <= 1 {
+        return (a(), b());
+    }
+    let (a, b) = (Mutex::new(Once::Before(a)), Mutex::new(Once::Before(b)));
+    on_threads(2, 2, |next| {
+        while let Some(item) = next() {
+            if item == 0 { Once::run(&a) } else { Once::run(&b) }
+        }
+    });
+    (Once::after(a), Once::after(b))
+}
+
+/// What is called once, and then what it gave.
+enum Once<F, T> {
+    Before(F),
+    Running,
+    After(T),
+}
+
+impl<T, F: FnOnce() -> T> Once<F, T> {
+    fn run(this: &Mutex<Self>) {
+        // Nobody else has this item: the lock is free, before and after.
+        let mut this = this.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Once::Before(run) = std::mem::replace(&mut *this, Once::Running) {
+            *this = Once::After(run());
+        }
+    }
+
+    fn after(this: Mutex<Self>) -> T {
+        match this.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Once::After(value) => value,
+            _ => unreachable!("every item is done once, and a panic is passed on"),
+        }
+    }
+}
+
 /// For the child of a fork: there are no helpers any more.
 pub fn forget() {
     // Not freed: another thread may have been reading it when the process was forked.
@@ -272,6 +310,19 @@ mod tests {
                 });
                 assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "{threads} {items}");
             }
+        }
+    }
+
+    #[test]
+    fn both_results_come_back() {
+        for n in 0..100 {
+            assert_eq!(both(|| n, || vec![n; 3]), (n, vec![n; 3]));
+        }
+        let (inner, outer) = both(|| both(|| 1, || 2), || 3);
+        assert_eq!((inner, outer), ((1, 2), 3));
+        for at in 0..2 {
+            let outcome = catch_unwind(|| both(|| assert!(at != 0, "first"), || assert!(at != 1, "second")));
+            assert!(outcome.is_err());
         }
     }
 

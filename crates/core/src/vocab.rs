@@ -4,7 +4,10 @@
 //! rank. Other formats give ids of their own; those are put in place of ranks where answers are made
 //! ([`Vocab::to_ids`]). Control tokens are not in here, see [`crate::special`].
 
+use std::collections::HashSet;
+
 use crate::error::Error;
+use crate::hash::Keys;
 use crate::num::{ix, to_u32};
 use crate::table::Table;
 
@@ -34,26 +37,37 @@ impl Vocab {
     /// [`Error::Vocabulary`] if a token is empty, one is there twice, one of the single bytes that text may have is
     /// missing, or there are more than 2^20.
     pub fn from_ranked<B: AsRef<[u8]>>(tokens: &[B]) -> Result<Self, Error> {
+        let mut seen = HashSet::with_capacity_and_hasher(tokens.len(), Keys::default());
+        for (rank, token) in tokens.iter().map(AsRef::as_ref).enumerate() {
+            if !token.is_empty() && !seen.insert(token) {
+                let reason = format!("rank {rank} repeats an earlier token: {token:?}");
+                return Err(Error::Vocabulary { line: rank + 1, reason });
+            }
+        }
+        Self::from_distinct(tokens)
+    }
+
+    /// The same for tokens of which it is known that none is there twice.
+    pub(crate) fn from_distinct<B: AsRef<[u8]>>(tokens: &[B]) -> Result<Self, Error> {
         let fault = |line: usize, reason: String| Error::Vocabulary { line, reason };
         if tokens.len() > MAX_TOKENS {
             return Err(fault(0, format!("{} tokens; at most {MAX_TOKENS} are supported", tokens.len())));
         }
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
-        let mut seen = std::collections::HashSet::with_capacity(tokens.len());
+        let mut singles = [false; 256];
         for (rank, token) in tokens.iter().map(AsRef::as_ref).enumerate() {
-            if token.is_empty() {
-                return Err(fault(rank + 1, format!("rank {rank} is an empty token")));
-            }
-            if !seen.insert(token) {
-                return Err(fault(rank + 1, format!("rank {rank} repeats an earlier token: {token:?}")));
+            match *token {
+                [] => return Err(fault(rank + 1, format!("rank {rank} is an empty token"))),
+                [byte] => singles[usize::from(byte)] = true,
+                _ => {}
             }
             bytes.extend_from_slice(token);
             offsets.push(u32::try_from(bytes.len()).map_err(|_| fault(0, "more than 4 GiB of tokens".into()))?);
         }
         // UTF-8 never has the others.
         let mut of_text = (0..=0xf4u8).filter(|byte| !matches!(byte, 0xc0 | 0xc1));
-        if let Some(byte) = of_text.find(|byte| !seen.contains(&[*byte][..])) {
+        if let Some(byte) = of_text.find(|&byte| !singles[usize::from(byte)]) {
             return Err(fault(0, format!("the single byte 0x{byte:02x} is not a token; not a byte-level vocabulary")));
         }
         Ok(Vocab { bytes: bytes.into(), offsets: offsets.into(), ids: Vec::new().into(), ranks: Vec::new().into() })

@@ -11,6 +11,9 @@ mod stream;
 mod tokenizer;
 mod values;
 
+use std::io::Read;
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -47,6 +50,33 @@ fn forget_threads() {
     kizami_core::parallel::forget();
 }
 
+/// BLAKE3 of these bytes, in hexadecimal.
+#[pyfunction]
+fn digest(py: Python<'_>, data: &[u8]) -> String {
+    py.detach(|| blake3::hash(data).to_hex().to_string())
+}
+
+/// BLAKE3 of what a file holds; a file of more than `most` bytes is an error.
+#[pyfunction]
+fn digest_file(py: Python<'_>, path: PathBuf, most: u64) -> PyResult<String> {
+    let digest = || {
+        // Piece by piece: the pieces stay near, and no memory is taken for a file that is not needed.
+        let mut file = std::fs::File::open(path)?.take(most + 1);
+        let mut hasher = blake3::Hasher::new();
+        let mut piece = vec![0; 256 << 10];
+        let mut left = most;
+        loop {
+            let len = file.read(&mut piece)?;
+            if len == 0 {
+                return Ok(hasher.finalize().to_hex().to_string());
+            }
+            left = left.checked_sub(len as u64).ok_or(std::io::ErrorKind::FileTooLarge)?;
+            hasher.update(&piece[..len]);
+        }
+    };
+    py.detach(digest).map_err(|e: std::io::Error| e.into())
+}
+
 /// The class of every code point, one byte each, 0x110000 bytes; names in `CLASS_NAMES`.
 #[pyfunction]
 fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
@@ -71,7 +101,10 @@ mod native {
     #[pymodule_export]
     use super::values::{common_prefix, remembered};
     #[pymodule_export]
-    use super::{bundled_facts, bundled_names, char_classes, forget_threads, get_num_threads, set_num_threads};
+    use super::{
+        bundled_facts, bundled_names, char_classes, digest, digest_file, forget_threads, get_num_threads,
+        set_num_threads,
+    };
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -28,10 +28,29 @@ impl Default for Alphabet {
 }
 
 impl Alphabet {
+    /// Adds the bytes that `text` stands for, up to a character that stands for none; whether there is no such character.
+    #[must_use]
+    pub fn append(&self, text: &str, out: &mut Vec<u8>) -> bool {
+        let mut text = text.as_bytes();
+        // All characters are of one byte or two.
+        while let [lead, rest @ ..] = text {
+            let (code_point, rest) = match (lead, rest) {
+                (0..0x80, _) => (usize::from(*lead), rest),
+                (0xc2..0xe0, [tail, rest @ ..]) => (usize::from(lead & 0x1f) << 6 | usize::from(tail & 0x3f), rest),
+                _ => return false,
+            };
+            let Some(&Some(byte)) = self.bytes.get(code_point) else { return false };
+            out.push(byte);
+            text = rest;
+        }
+        true
+    }
+
     /// The bytes that `text` stands for; None if it has a character that stands for none.
     #[must_use]
     pub fn decode(&self, text: &str) -> Option<Vec<u8>> {
-        text.chars().map(|char| self.bytes.get(char as usize).copied().flatten()).collect()
+        let mut bytes = Vec::with_capacity(text.len());
+        self.append(text, &mut bytes).then_some(bytes)
     }
 
     /// The text that stands for `bytes`.

@@ -7,32 +7,89 @@
 
 use std::collections::HashMap;
 
+use super::byte_level::Alphabet;
 use crate::error::Error;
 use crate::merge::heap::{HeapScratch, join_all};
-use crate::merge::{MergeTables, Split, find_splits};
+use crate::merge::splits::{check_splits, find_splits};
+use crate::merge::trie::Sorted;
+use crate::merge::{MergeTables, Split};
 use crate::num::{ix, to_u32};
+use crate::parallel;
 use crate::vocab::Vocab;
 
 /// A pair of a list and what it makes, as indices of tokens.
 pub type Listed = (u32, u32, u32);
 
-/// Vocabulary and merges of tokens given as `(id, bytes)` and a list of merges.
+/// Tokens, with the ids that they shall have.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    ids: Vec<u32>,
+    /// Side by side.
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    /// Whether one may have the bytes of another.
+    may_repeat: bool,
+}
+
+impl Tokens {
+    /// Adds a token.
+    pub fn push(&mut self, id: u32, bytes: &[u8]) {
+        self.may_repeat = true;
+        self.bytes.extend_from_slice(bytes);
+        self.ids.push(id);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds the token that `text` spells, which no other one does; whether it spells one.
+    pub fn push_spelled(&mut self, id: u32, text: &str, alphabet: &Alphabet) -> bool {
+        let start = self.bytes.len();
+        let is_spelled = alphabet.append(text, &mut self.bytes);
+        if is_spelled {
+            self.ids.push(id);
+            self.ends.push(self.bytes.len());
+        } else {
+            self.bytes.truncate(start);
+        }
+        is_spelled
+    }
+
+    /// Their number.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> u32 {
+        to_u32(self.ids.len())
+    }
+
+    fn bytes(&self, token: u32) -> &[u8] {
+        let start = ix(token).checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[ix(token)]]
+    }
+
+    fn id(&self, token: u32) -> u32 {
+        self.ids[ix(token)]
+    }
+}
+
+/// Vocabulary and merges of tokens and a list of merges.
 ///
 /// # Errors
 /// [`Error::Vocabulary`] for a vocabulary that is impossible (see [`Vocab::from_ranked`], [`Vocab::with_ids`]).
-pub fn build(tokens: &[(u32, Vec<u8>)], list: &[Listed]) -> Result<(Vocab, MergeTables), Error> {
+pub fn build(tokens: &Tokens, list: &[Listed]) -> Result<(Vocab, MergeTables), Error> {
     // Bytes, then tokens that the list makes in the order in which it does, then all others.
-    let mut is_made = vec![false; tokens.len()];
+    let mut is_made = vec![false; ix(tokens.len())];
     let mut made = Vec::new();
     for &(_, _, token) in list {
-        if !std::mem::replace(&mut is_made[ix(token)], true) && tokens[ix(token)].1.len() > 1 {
+        if !std::mem::replace(&mut is_made[ix(token)], true) && tokens.bytes(token).len() > 1 {
             made.push(token);
         }
     }
     let (vocab, rank_of, joinable) = ranked(tokens, &made)?;
-    let splits = find_splits(&vocab, joinable);
-    if follows(&splits, list, &rank_of, &vocab) {
-        let merges = MergeTables::from_splits(&vocab, &splits, u32::MAX)?;
+    let rank = |token: u32| rank_of[ix(token)];
+    let by_rank = || list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token)));
+    let splits = || check_splits(&vocab, joinable, by_rank()).unwrap_or_else(|| find_splits(&vocab, joinable));
+    let (splits, sorted) = parallel::both(splits, || Sorted::new(&vocab));
+    if follows(&splits, by_rank(), &vocab) {
+        let merges = MergeTables::from_sorted(&vocab, sorted, &splits, u32::MAX)?;
         return Ok((vocab, merges));
     }
     let found = run(tokens, list);
@@ -46,37 +103,37 @@ pub fn build(tokens: &[(u32, Vec<u8>)], list: &[Listed]) -> Result<(Vocab, Merge
 
 /// The vocabulary in this order: single bytes, then `made`, then the rest; the rank of each token; how many come before
 /// the rest.
-fn ranked(tokens: &[(u32, Vec<u8>)], made: &[u32]) -> Result<(Vocab, Vec<u32>, u32), Error> {
-    let mut order: Vec<u32> = (0..to_u32(tokens.len())).filter(|&token| tokens[ix(token)].1.len() == 1).collect();
-    order.sort_by_key(|&token| tokens[ix(token)].0);
+fn ranked(tokens: &Tokens, made: &[u32]) -> Result<(Vocab, Vec<u32>, u32), Error> {
+    let mut order: Vec<u32> = (0..tokens.len()).filter(|&token| tokens.bytes(token).len() == 1).collect();
+    order.sort_by_key(|&token| tokens.id(token));
     order.extend(made);
     let joinable = to_u32(order.len());
-    let mut is_placed = vec![false; tokens.len()];
+    let mut is_placed = vec![false; ix(tokens.len())];
     order.iter().for_each(|&token| is_placed[ix(token)] = true);
-    let mut rest: Vec<u32> = (0..to_u32(tokens.len())).filter(|&token| !is_placed[ix(token)]).collect();
-    rest.sort_by_key(|&token| tokens[ix(token)].0);
+    let mut rest: Vec<u32> = (0..tokens.len()).filter(|&token| !is_placed[ix(token)]).collect();
+    rest.sort_by_key(|&token| tokens.id(token));
     order.extend(rest);
-    let mut rank_of = vec![0; tokens.len()];
+    let mut rank_of = vec![0; ix(tokens.len())];
     for (rank, &token) in (0..).zip(&order) {
         rank_of[ix(token)] = rank;
     }
-    let bytes: Vec<&[u8]> = order.iter().map(|&token| &tokens[ix(token)].1[..]).collect();
-    let ids = order.iter().map(|&token| tokens[ix(token)].0).collect();
-    Ok((Vocab::from_ranked(&bytes)?.with_ids(ids)?, rank_of, joinable))
+    let bytes: Vec<&[u8]> = order.iter().map(|&token| tokens.bytes(token)).collect();
+    let ids = order.iter().map(|&token| tokens.id(token)).collect();
+    let vocab = if tokens.may_repeat { Vocab::from_ranked(&bytes) } else { Vocab::from_distinct(&bytes) };
+    Ok((vocab?.with_ids(ids)?, rank_of, joinable))
 }
 
 /// Whether every split is in the list, in order of rank.
-fn follows(splits: &[Split], list: &[Listed], rank_of: &[u32], vocab: &Vocab) -> bool {
+fn follows(splits: &[Split], list: impl Iterator<Item = Split>, vocab: &Vocab) -> bool {
     let mut split_of = vec![(u32::MAX, u32::MAX); ix(vocab.len())];
     for &(left, right, token) in splits {
         split_of[ix(token)] = (left, right);
     }
     let mut place_of = vec![usize::MAX; ix(vocab.len())];
-    for (place, &(left, right, token)) in list.iter().enumerate() {
-        let [left, right, token] = [left, right, token].map(|token| ix(rank_of[ix(token)]));
+    for (place, (left, right, token)) in list.enumerate() {
         // Of a pair that is there twice, the last counts.
-        if split_of[token] == (to_u32(left), to_u32(right)) {
-            place_of[token] = place;
+        if split_of[ix(token)] == (left, right) {
+            place_of[ix(token)] = place;
         }
     }
     let mut places = splits.iter().map(|split| place_of[ix(split.2)]);
@@ -85,10 +142,10 @@ fn follows(splits: &[Split], list: &[Listed], rank_of: &[u32], vocab: &Vocab) ->
 }
 
 /// The pairs of the list that join, and what they make, in the order of the list.
-fn run(tokens: &[(u32, Vec<u8>)], list: &[Listed]) -> Vec<Listed> {
+fn run(tokens: &Tokens, list: &[Listed]) -> Vec<Listed> {
     let mut byte_of = [0; 256];
-    for (token, (_, bytes)) in (0..).zip(tokens) {
-        if let [byte] = bytes[..] {
+    for token in 0..tokens.len() {
+        if let [byte] = *tokens.bytes(token) {
             byte_of[usize::from(byte)] = token;
         }
     }
@@ -103,9 +160,9 @@ fn run(tokens: &[(u32, Vec<u8>)], list: &[Listed]) -> Vec<Listed> {
     let mut scratch = HeapScratch::default();
     let mut state = Vec::new();
     let mut places: Vec<u32> = Vec::new();
-    for (token, (_, bytes)) in (0..).zip(tokens).filter(|(_, (_, bytes))| bytes.len() > 1) {
+    for token in (0..tokens.len()).filter(|&token| tokens.bytes(token).len() > 1) {
         state.clear();
-        state.extend(bytes.iter().map(|&byte| u32::from(byte)));
+        state.extend(tokens.bytes(token).iter().map(|&byte| u32::from(byte)));
         join_all(&mut state, join, &mut scratch);
         if let [part] = state[..]
             && part >= 256
@@ -151,7 +208,9 @@ mod tests {
             let of = |bytes: &[u8]| to_u32(tokens.iter().position(|(_, token)| token == bytes).unwrap());
             list.push((of(left.as_bytes()), of(right.as_bytes()), of(&joined)));
         }
-        let (vocab, tables) = build(&tokens, &list).unwrap();
+        let mut given = Tokens::default();
+        tokens.iter().for_each(|(id, bytes)| given.push(*id, bytes));
+        let (vocab, tables) = build(&given, &list).unwrap();
         let mut scratch = Scratch::default();
         for n in 0..3u32.pow(7) {
             let text: Vec<u8> = (0..7).map(|i| b"abc"[ix(n / 3u32.pow(i) % 3)]).collect();

@@ -11,11 +11,15 @@ pub mod merge_list;
 pub mod normalizer;
 #[cfg(feature = "formats")]
 pub mod pre_tokenizer;
+#[cfg(feature = "formats")]
+mod quick_json;
 mod rank_file;
 #[cfg(feature = "formats")]
 pub mod saved;
 #[cfg(feature = "formats")]
 mod tekken;
+#[cfg(feature = "formats")]
+mod token_names;
 #[cfg(feature = "formats")]
 mod tokenizer_json;
 

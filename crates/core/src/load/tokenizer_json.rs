@@ -1,26 +1,27 @@
 //! Hugging Face `tokenizer.json` of a byte-level BPE model.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::byte_level::Alphabet;
-use super::merge_list::{self, Listed};
+use super::merge_list::{self, Listed, Tokens};
+use super::quick_json::{self, File, Raw};
 use super::saved::Description;
+use super::token_names::{Entry, TokenNames};
 use super::{added_tokens, normalizer};
 use crate::error::Error;
-use crate::num::{ix, to_u32};
+use crate::num::ix;
 use crate::special::ControlToken;
 use crate::tables::Tables;
 use crate::tokenizer::Tokenizer;
 use crate::vocab::MAX_TOKENS;
 
 /// Most merges that are read: four times what a vocabulary of the largest size has at the most in practice.
-const MAX_MERGES: usize = 8 << 20;
+pub const MAX_MERGES: usize = 8 << 20;
 
 /// Reads a `tokenizer.json`.
 ///
@@ -28,26 +29,62 @@ const MAX_MERGES: usize = 8 << 20;
 /// [`Error::Unsupported`] if it is sound and no byte-level BPE; [`Error::Vocabulary`] with the line if it is not JSON, and
 /// with the place if it cannot be what it claims; [`Error::Pattern`].
 pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
-    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
-    let part = |name: &str| parts.get(name).map_or("null", |raw| raw.get());
-    if !parts.contains_key("model") {
+    let text = utf8(text)?;
+    match quick_json::read(text) {
+        Some(File { parts, model, names, listed }) => {
+            let (description, controls, ignore_merges) = read_rest(&parts, &model, true)?;
+            let tables = tables(&names, &listed, ignore_merges, &controls)?;
+            description.build(tables.into(), controls)
+        }
+        None => read_carefully(text),
+    }
+}
+
+/// The same, part by part: for what is wrong, or odd.
+fn read_carefully(text: &str) -> Result<Tokenizer, Error> {
+    let parts: Raw<'_> = parse(text, "")?;
+    let Some(model) = parts.get("model") else {
         let names: Vec<_> = parts.keys().take(8).map(|name| format!("{name:?}")).collect();
         return Err(Error::Unsupported(format!("no tokenizer.json: it has no \"model\", but {}", names.join(", "))));
-    }
-    let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(part("model"), "model")?;
-    let ignore_merges = check_model(&model, part("pre_tokenizer").contains("\"ByteLevel\""))?;
+    };
+    let model: Raw<'_> = parse(model.get(), "model")?;
     // Before the vocabulary: what is refused is refused soon.
-    let value = |name: &str| parse::<Value>(part(name), name);
+    let has_merges = model.contains_key("merges");
+    let (description, controls, ignore_merges) = read_rest(&parts, &model, has_merges)?;
+    let Entries(entries) = parse(raw(&model, "vocab"), "model.vocab")?;
+    let Merges(merges) = parse(raw(&model, "merges"), "model.merges")?;
+    let names = TokenNames::new(entries).ok_or_else(|| fault("model.vocab: a token is there twice".into()))?;
+    let mut listed: Vec<Listed> = Vec::with_capacity(merges.len());
+    for (place, (left, right)) in merges.iter().enumerate() {
+        let after = listed.last().map_or(0, |last| last.2);
+        listed.push(
+            names
+                .listed(left, right, after)
+                .map_err(|missing| fault(format!("model.merges[{place}]: {missing:?} is not in the vocabulary")))?,
+        );
+    }
+    let tables = tables(&names, &listed, ignore_merges, &controls)?;
+    description.build(tables.into(), controls)
+}
+
+/// All but vocabulary and merges; of the model, its `ignore_merges`.
+fn read_rest(
+    parts: &Raw<'_>,
+    model: &Raw<'_>,
+    has_merges: bool,
+) -> Result<(Description, Vec<ControlToken>, bool), Error> {
+    let is_byte_level = raw(parts, "pre_tokenizer").contains("\"ByteLevel\"");
+    let ignore_merges = check_model(model, has_merges, is_byte_level)?;
+    let value = |name: &str| parse::<Value>(raw(parts, name), name);
     let description =
         Description { split: value("pre_tokenizer")?, normalizer: value("normalizer")?, cuts: false, named: true };
     normalizer::read(&description.normalizer)?;
     description.pattern()?;
-    let controls = added_tokens::read(&value("added_tokens")?)?;
+    Ok((description, added_tokens::read(&value("added_tokens")?)?, ignore_merges))
+}
 
-    let vocab: Entries<'_> = parse(model.get("vocab").map_or("null", |raw| raw.get()), "model.vocab")?;
-    let merges: Merges<'_> = parse(model.get("merges").map_or("null", |raw| raw.get()), "model.merges")?;
-    let tables = tables(&vocab.0, &merges.0, ignore_merges, &controls)?;
-    description.build(tables.into(), controls)
+fn raw<'a>(values: &Raw<'a>, name: &str) -> &'a str {
+    values.get(name).map_or("null", |raw| raw.get())
 }
 
 /// All of a `tokenizer.json` but its model, as a JSON object.
@@ -55,7 +92,7 @@ pub fn read_tokenizer_json(text: &[u8]) -> Result<Tokenizer, Error> {
 /// # Errors
 /// [`Error::Vocabulary`] if it is no JSON object.
 pub fn parts_of_tokenizer_json(text: &[u8]) -> Result<String, Error> {
-    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
+    let parts: Raw<'_> = parse(utf8(text)?, "")?;
     let others: Vec<String> = parts
         .iter()
         .filter(|(name, _)| name.as_ref() != "model")
@@ -70,10 +107,9 @@ pub fn parts_of_tokenizer_json(text: &[u8]) -> Result<String, Error> {
 /// # Errors
 /// [`Error::Vocabulary`] if there is no vocabulary.
 pub fn odd_entries(text: &[u8], names: &[String]) -> Result<(usize, Vec<(String, u32)>), Error> {
-    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
-    let part = |name: &str| parts.get(name).map_or("null", |raw| raw.get());
-    let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(part("model"), "model")?;
-    let vocab: Entries<'_> = parse(model.get("vocab").map_or("null", |raw| raw.get()), "model.vocab")?;
+    let parts: Raw<'_> = parse(utf8(text)?, "")?;
+    let model: Raw<'_> = parse(raw(&parts, "model"), "model")?;
+    let vocab: Entries<'_> = parse(raw(&model, "vocab"), "model.vocab")?;
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     let alphabet = Alphabet::default();
     let len = vocab.0.len();
@@ -86,9 +122,9 @@ pub fn odd_entries(text: &[u8], names: &[String]) -> Result<(usize, Vec<(String,
 /// # Errors
 /// [`Error::Vocabulary`] if there is no model.
 pub fn vocab_of_tokenizer_json(text: &[u8]) -> Result<&str, Error> {
-    let parts: BTreeMap<Cow<'_, str>, &RawValue> = parse(utf8(text)?, "")?;
-    let model: BTreeMap<Cow<'_, str>, &RawValue> = parse(parts.get("model").map_or("null", |raw| raw.get()), "model")?;
-    Ok(model.get("vocab").map_or("null", |raw| raw.get()))
+    let parts: Raw<'_> = parse(utf8(text)?, "")?;
+    let model: Raw<'_> = parse(raw(&parts, "model"), "model")?;
+    Ok(raw(&model, "vocab"))
 }
 
 fn utf8(text: &[u8]) -> Result<&str, Error> {
@@ -109,7 +145,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, what: &str) -> Result<T, Error> 
 }
 
 /// Whether the model is a byte-level BPE as far as its own options say; and its `ignore_merges`.
-fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>, is_byte_level: bool) -> Result<bool, Error> {
+fn check_model(model: &Raw<'_>, has_merges: bool, is_byte_level: bool) -> Result<bool, Error> {
     let option = |name: &str| -> Result<Value, Error> {
         model.get(name).map_or(Ok(Value::Null), |raw| parse(raw.get(), &format!("model.{name}")))
     };
@@ -121,7 +157,7 @@ fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>, is_byte_level: bool) -
     match option("type")? {
         Value::String(kind) if kind == "BPE" => {}
         // Old files do not say.
-        Value::Null if model.contains_key("merges") => {}
+        Value::Null if has_merges => {}
         Value::Null if model.contains_key("continuing_subword_prefix") => return refuse("WordPiece"),
         Value::Null if model.contains_key("unk_id") => return refuse("Unigram"),
         Value::Null => return refuse("of no kind that it names"),
@@ -155,52 +191,37 @@ fn check_model(model: &BTreeMap<Cow<'_, str>, &RawValue>, is_byte_level: bool) -
 }
 
 fn tables(
-    entries: &[(Cow<'_, str>, u32)],
-    merges: &[(Cow<'_, str>, Cow<'_, str>)],
+    names: &TokenNames<'_>,
+    listed: &[Listed],
     ignore_merges: bool,
     controls: &[ControlToken],
 ) -> Result<Tables, Error> {
-    let index: HashMap<&str, u32> = entries.iter().map(|(text, _)| &**text).zip(0..).collect();
-    if index.len() < entries.len() {
-        return Err(fault("model.vocab: a token is there twice".into()));
-    }
-    added_tokens::check_ids(controls, entries.len(), |name| index.get(name).map(|&at| entries[ix(at)].1))?;
-    let mut joined = String::new();
-    let mut listed = Vec::with_capacity(merges.len());
-    for (place, (left, right)) in merges.iter().enumerate() {
-        let find = |text: &str| {
-            let unknown = || fault(format!("model.merges[{place}]: {text:?} is not in the vocabulary"));
-            index.get(text).copied().ok_or_else(unknown)
-        };
-        joined.clear();
-        joined.push_str(left);
-        joined.push_str(right);
-        listed.push((find(left)?, find(right)?, find(&joined)?));
-    }
+    let entries = names.entries();
+    added_tokens::check_ids(controls, entries.len(), |name| names.place(name).map(|place| entries[ix(place)].1))?;
     // A token that is an added one, too, and that no pair makes, is a control token and nothing else.
     let mut is_made = vec![false; entries.len()];
     listed.iter().for_each(|&(_, _, token)| is_made[ix(token)] = true);
     let mut dropped = vec![false; entries.len()];
     for control in controls {
-        if let Some(&at) = index.get(&*control.name) {
-            dropped[ix(at)] = !is_made[ix(at)] && control.name.chars().count() > 1;
+        if let Some(place) = names.place(&control.name) {
+            dropped[ix(place)] = !is_made[ix(place)] && control.name.chars().count() > 1;
         }
     }
-    let alphabet = Alphabet::default();
-    let mut tokens = Vec::with_capacity(entries.len());
-    let mut place_of = vec![u32::MAX; entries.len()];
-    for (at, (text, id)) in entries.iter().enumerate().filter(|(at, _)| !dropped[*at]) {
-        place_of[at] = to_u32(tokens.len());
-        // What is not written in the alphabet stands for itself.
-        tokens.push((*id, alphabet.decode(text).unwrap_or_else(|| text.as_bytes().to_vec())));
-    }
-    let listed: Vec<Listed> = listed
-        .into_iter()
-        .map(|(left, right, token)| (place_of[ix(left)], place_of[ix(right)], place_of[ix(token)]))
-        .collect();
-    if let Some(place) = listed.iter().position(|pair| pair.0.max(pair.1) == u32::MAX) {
+    if let Some(place) = listed.iter().position(|pair| dropped[ix(pair.0)] || dropped[ix(pair.1)]) {
         return Err(fault(format!("model.merges[{place}]: joins an added token")));
     }
+    let alphabet = Alphabet::default();
+    let mut tokens = Tokens::default();
+    let mut place_of = vec![u32::MAX; entries.len()];
+    for (at, (text, id)) in entries.iter().enumerate().filter(|(at, _)| !dropped[*at]) {
+        place_of[at] = tokens.len();
+        // What is not written in the alphabet stands for itself.
+        if !tokens.push_spelled(*id, text, &alphabet) {
+            tokens.push(*id, text.as_bytes());
+        }
+    }
+    let place = |token: u32| place_of[ix(token)];
+    let listed: Vec<Listed> = listed.iter().map(|&(l, r, token)| (place(l), place(r), place(token))).collect();
     let (vocab, merges) = merge_list::build(&tokens, &listed)?;
     let whole: Vec<bool> = (0..vocab.len()).map(|rank| ignore_merges || merges.makes(rank)).collect();
     Ok(Tables::with_merges(vocab, merges, |rank| whole[ix(rank)]))
@@ -232,7 +253,7 @@ impl<'de> Deserialize<'de> for Text<'de> {
 }
 
 /// The vocabulary: tokens and their ids.
-struct Entries<'a>(Vec<(Cow<'a, str>, u32)>);
+struct Entries<'a>(Vec<Entry<'a>>);
 
 impl<'de> Deserialize<'de> for Entries<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -357,5 +378,32 @@ mod tests {
     fn the_vocabulary_is_as_it_is_written() {
         let vocab = vocab_of_tokenizer_json(FILE).unwrap();
         assert_eq!(vocab, r#"{"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}"#);
+    }
+
+    #[test]
+    fn both_readers_give_the_same() {
+        let alphabet = Alphabet::default();
+        let bytes: Vec<u8> = (0..=255).collect();
+        let mut names: Vec<String> = bytes.iter().map(|&byte| alphabet.encode(&[byte])).collect();
+        let words = ["ab", "abc", "bc", "ĠĠ", "\u{10a}\u{10a}", "\"\"", "\\\\", "<|end|>", "中"];
+        names.extend(words.map(str::to_owned));
+        let vocab: serde_json::Map<String, Value> = names.into_iter().zip((0u32..).map(Value::from)).collect();
+        let added = json!([{"id": 263, "content": "<|end|>", "single_word": false, "lstrip": false, "rstrip": false,
+                            "normalized": false, "special": true}]);
+        let pairs = [["a", "b"], ["ab", "c"], ["b", "c"], ["Ġ", "Ġ"], ["\"", "\""], ["\\", "\\"], ["a", "bc"]];
+        for merges in [json!(pairs), json!(pairs.map(|pair| pair.join(" "))), json!([["b", "c"], ["a", "bc"]])] {
+            for flag in [true, false] {
+                let split = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true});
+                let text = format!(
+                    "{{\"added_tokens\": {added}, \"normalizer\": {{\"type\": \"NFC\"}}, \"pre_tokenizer\": {split}, \
+                     \"model\": {{\"ignore_merges\": {flag}, \"vocab\": {}, \"merges\": {merges}}}}}",
+                    Value::Object(vocab.clone())
+                );
+                assert!(quick_json::read(&text).is_some());
+                let [quick, careful] = [read_tokenizer_json(text.as_bytes()), read_carefully(&text)]
+                    .map(|read| super::super::saved::write(&read.unwrap(), ""));
+                assert!(quick == careful, "{merges}");
+            }
+        }
     }
 }

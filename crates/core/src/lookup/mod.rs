@@ -13,6 +13,7 @@
 pub mod cache;
 mod key;
 
+pub(crate) use key::fold;
 pub use key::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
 
 use crate::num::{fast_range, low_u32, to_u32};

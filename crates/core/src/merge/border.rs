@@ -37,14 +37,25 @@ fn mix(a: u32, b: u32) -> u64 {
 impl Borders {
     pub(super) fn build(vocab: &Vocab) -> Self {
         let mut bits = vec![0; PAIR_WORDS + TAIL_WORDS];
-        // A hostile file repeats what is costly to enter: each border is entered once.
+        // A hostile file repeats what is costly to enter, parts of characters: each is entered once.
         let mut seen = HashSet::new();
+        let mut ascii = [0u128; 128];
         for token in vocab.iter() {
             for at in (1..token.len()).filter(|&at| is_lead(token[at])) {
+                if token[at - 1] < 0x80 && token[at] < 0x80 {
+                    // Most borders, of few kinds.
+                    ascii[usize::from(token[at - 1])] |= 1 << token[at];
+                    continue;
+                }
                 let border = Border::at(token, at);
-                if seen.insert(border) {
+                if border.head.len() == length(border.head[0]) || seen.insert(border) {
                     border.enter(&mut bits);
                 }
+            }
+        }
+        for (first, seconds) in (0..).zip(ascii) {
+            for second in (0..128).filter(|second| seconds >> second & 1 == 1) {
+                set(&mut bits[..PAIR_WORDS], mix(first, second));
             }
         }
         Borders { bits: bits.into() }

@@ -49,16 +49,19 @@ pub mod long;
 pub mod pairs;
 pub mod scan;
 pub mod short;
+pub mod splits;
 pub mod trie;
 
 use crate::error::Error;
 use crate::num::{ix, low_u32, to_u32};
+use crate::parallel;
 use crate::table::Table;
 use crate::vocab::{MAX_TOKENS, Vocab};
 use border::Borders;
-use pairs::{Far, PairTable};
+use pairs::PairTable;
 use short::BytePairs;
-use trie::Trie;
+use splits::find_splits;
+use trie::{Sorted, Trie};
 
 /// No token.
 pub const NONE: u32 = u32::MAX;
@@ -204,32 +207,6 @@ pub(crate) fn count_singles(bytes: &[u32; 256]) -> u32 {
     to_u32(bytes.iter().filter(|&&byte| byte != NONE).count())
 }
 
-/// The splits of the tokens below `joinable`, where any two parts join whose bytes together are one of them: lowest rank
-/// first. By rank of the token made; a token that BPE cannot make has none.
-#[must_use]
-pub fn find_splits(vocab: &Vocab, joinable: u32) -> Vec<Split> {
-    let bytes = single_bytes(vocab);
-    let tokens: Vec<&[u8]> = vocab.iter().take(ix(joinable)).collect();
-    // By length: every join inside a token gives a shorter token, whose own split is known by then.
-    let mut order: Vec<u32> = (0..joinable).filter(|&rank| tokens[ix(rank)].len() > 1).collect();
-    order.sort_by_key(|&rank| tokens[ix(rank)].len());
-    let mut pairs = Far::with_capacity(order.len());
-    let mut splits = Vec::with_capacity(order.len());
-    let mut state = Vec::new();
-    let mut scratch = heap::HeapScratch::default();
-    for rank in order {
-        state.clear();
-        state.extend(tokens[ix(rank)].iter().map(|&byte| bytes[usize::from(byte)]));
-        heap::join_all(&mut state, |l, r| pairs.get(l, r), &mut scratch);
-        if let [left, right] = state[..] {
-            pairs.insert(left, right, rank);
-            splits.push((left, right, rank));
-        }
-    }
-    splits.sort_unstable_by_key(|split| split.2);
-    splits
-}
-
 impl MergeTables {
     /// Builds the tables for a rank file: any two parts join whose bytes together are a token. O(total token bytes) for
     /// the trie, one small BPE run a token.
@@ -253,34 +230,39 @@ impl MergeTables {
     /// # Errors
     /// As above.
     pub fn from_splits(vocab: &Vocab, splits: &[Split], most_near: u32) -> Result<Self, Error> {
+        Self::from_sorted(vocab, Sorted::new(vocab), splits, most_near)
+    }
+
+    /// The same, with the tokens in order of their bytes.
+    pub(crate) fn from_sorted(vocab: &Vocab, tokens: Sorted, splits: &[Split], most_near: u32) -> Result<Self, Error> {
         let bytes = single_bytes(vocab);
-        let tokens: Vec<&[u8]> = vocab.iter().collect();
-        let mut split_of = vec![(NONE, NONE); tokens.len()];
-        for &(left, right, token) in splits {
-            split_of[ix(token)] = (left, right);
-        }
-        let made = |rank: u32| split_of[ix(rank)].0 != NONE || tokens[ix(rank)].len() == 1;
-        let trie = Trie::build(vocab, made)?;
-        let parts = (0..).zip(tokens.iter().zip(&split_of)).map(|(rank, (token, &(left, right)))| {
-            let (left, right) = if left == NONE { (rank, rank) } else { (left, right) };
-            match trie.longest(token, 0, token.len() - 1) {
-                Some((prefix, end)) if made(rank) => Parts::new(left, right, prefix, token.len() - end),
-                _ => Parts::new(left, right, rank, 0),
-            }
-        });
+        let mut made = vec![false; ix(vocab.len())];
+        splits.iter().for_each(|split| made[ix(split.2)] = true);
+        bytes.iter().filter(|&&byte| byte != NONE).for_each(|&byte| made[ix(byte)] = true);
+        let made = |rank: u32| made[ix(rank)];
+        let walks = || {
+            let tokens = tokens.only(made);
+            let mut split_of: Vec<(u32, u32)> = (0..vocab.len()).map(|rank| (rank, rank)).collect();
+            splits.iter().for_each(|&(left, right, token)| split_of[ix(token)] = (left, right));
+            let of = |rank: u32, prefix, shorter_by| {
+                let (left, right) = split_of[ix(rank)];
+                Parts::new(left, right, prefix, shorter_by).0
+            };
+            let mut parts: Vec<u64> = (0..vocab.len()).map(|rank| of(rank, rank, 0)).collect();
+            tokens.for_each_with_prefix(|token, rank, prefix| {
+                if let Some((prefix, len)) = prefix {
+                    parts[ix(rank)] = of(rank, prefix, token.len() - len);
+                }
+            });
+            (Trie::build(&tokens), parts)
+        };
+        let filters = || (PairTable::build(splits, most_near), Borders::build(vocab), BytePairs::build(vocab, made));
+        let ((trie, parts), (pairs, borders, byte_pairs)) = parallel::both(walks, filters);
         let singles = count_singles(&bytes);
         let greedy = bytes.iter().all(|&byte| byte < singles || byte == NONE)
             && splits.iter().all(|&(left, right, token)| left < token && right < token);
-        Ok(MergeTables {
-            parts: parts.map(|record| record.0).collect::<Vec<_>>().into(),
-            pairs: PairTable::build(splits, most_near),
-            borders: Borders::build(vocab),
-            byte_pairs: BytePairs::build(vocab, made),
-            trie,
-            bytes,
-            singles,
-            greedy,
-        })
+        let (parts, trie) = (parts.into(), trie?);
+        Ok(MergeTables { parts, pairs, borders, byte_pairs, trie, bytes, singles, greedy })
     }
 
     /// Whether BPE can make the token of that rank: it is a single byte or has a split.

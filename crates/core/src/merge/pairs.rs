@@ -232,7 +232,8 @@ impl Far {
 
     pub(super) fn get(&self, left: u32, right: u32) -> Option<u32> {
         let pair = pack(left, right);
-        let token = self.find(pair, hash(pair));
+        let hash = hash(pair);
+        let token = if self.may_have(hash) { self.find(pair, hash) } else { NONE };
         (token != NONE).then_some(token)
     }
 

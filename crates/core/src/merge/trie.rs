@@ -9,6 +9,7 @@
 //! where only one token is left, its last bytes are kept in the slot itself, which saves four states in nine.
 
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use crate::error::Error;
@@ -98,15 +99,77 @@ pub struct Trie {
     slots: Table<u64>,
 }
 
+/// Tokens in the order of their bytes, which lie side by side in that order: whoever goes through them reads on.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    /// Their ranks.
+    ranks: Vec<u32>,
+    bytes: Vec<u8>,
+    /// Where each begins, and the end of the last.
+    starts: Vec<u32>,
+}
+
+impl Sorted {
+    /// All tokens.
+    pub(crate) fn new(vocab: &Vocab) -> Self {
+        let tokens: Vec<&[u8]> = vocab.iter().collect();
+        // Eight bytes decide most comparisons; zeros behind a shorter token do not, so then all bytes are compared.
+        let head = |token: &[u8]| {
+            let mut head = [0; 8];
+            let len = token.len().min(8);
+            head[..len].copy_from_slice(&token[..len]);
+            u64::from_be_bytes(head)
+        };
+        let mut order: Vec<(u64, u32)> = (0..).zip(&tokens).map(|(rank, token)| (head(token), rank)).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| tokens[ix(a.1)].cmp(tokens[ix(b.1)])));
+        Self::of(order.iter().map(|&(_, rank)| (rank, tokens[ix(rank)])))
+    }
+
+    /// Those that are `wanted`, by rank.
+    pub(super) fn only(self, wanted: impl Fn(u32) -> bool) -> Self {
+        if self.ranks.iter().all(|&rank| wanted(rank)) {
+            return self;
+        }
+        let all = self.ranks.iter().enumerate().map(|(place, &rank)| (rank, self.token(place)));
+        Self::of(all.filter(|&(rank, _)| wanted(rank)))
+    }
+
+    /// These tokens, with their ranks.
+    fn of<'a>(tokens: impl Iterator<Item = (u32, &'a [u8])>) -> Self {
+        let mut sorted = Sorted { ranks: Vec::new(), bytes: Vec::new(), starts: vec![0] };
+        for (rank, token) in tokens {
+            sorted.ranks.push(rank);
+            sorted.bytes.extend_from_slice(token);
+            sorted.starts.push(to_u32(sorted.bytes.len()));
+        }
+        sorted
+    }
+
+    fn token(&self, place: usize) -> &[u8] {
+        &self.bytes[ix(self.starts[place])..ix(self.starts[place + 1])]
+    }
+
+    /// The token at a place, and its rank, and the longest other one that it begins with, if there is one: its rank and
+    /// length.
+    pub(super) fn for_each_with_prefix(&self, mut each: impl FnMut(&[u8], u32, Option<(u32, usize)>)) {
+        // The places of tokens that the one before begins with, each longer than the last.
+        let mut open: Vec<usize> = Vec::new();
+        for (place, &rank) in self.ranks.iter().enumerate() {
+            let token = self.token(place);
+            while open.pop_if(|last| !token.starts_with(self.token(*last))).is_some() {}
+            each(token, rank, open.last().map(|&last| (self.ranks[last], self.token(last).len())));
+            open.push(place);
+        }
+    }
+}
+
 impl Trie {
-    /// Builds the trie of the tokens that it `has`, by rank; O(states * open blocks).
+    /// Builds the trie; O(states * open blocks).
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if more than 2^25 slots were needed.
-    pub fn build(vocab: &Vocab, has: impl Fn(u32) -> bool) -> Result<Self, Error> {
-        let tokens: Vec<&[u8]> = vocab.iter().collect();
-        let mut order: Vec<u32> = (0..vocab.len()).filter(|&rank| has(rank)).collect();
-        order.sort_unstable_by_key(|&id| tokens[ix(id)]);
+    pub(super) fn build(tokens: &Sorted) -> Result<Self, Error> {
+        let order = &tokens.ranks[..];
         // How often text comes to a token goes about with the inverse of its rank. Sums of it, in order of bytes.
         let sums: Vec<u64> = std::iter::once(0)
             .chain(order.iter().scan(0, |sum, &id| {
@@ -115,35 +178,51 @@ impl Trie {
             }))
             .collect();
         let mut builder = Builder { slots: vec![FREE; BLOCK], blocks: vec![Block::new()] };
-        builder.blocks[0].free -= 1;
-        // States whose children are not placed yet, what text comes to most first: (weight, state, depth, range of
+        builder.blocks[0].take(ROOT);
+        // Branches whose children are not placed yet, what text comes to most first: (weight, state, depth, range of
         // `order` whose tokens pass through it).
         let whole = to_u32(order.len());
         let mut queue = BinaryHeap::from([(sums[ix(whole)], to_u32(ROOT), 0, 0, whole)]);
-        while let Some((_, state, depth, from, to)) = queue.pop() {
+        let mut children: Vec<(u8, Range<usize>)> = Vec::new();
+        let mut labels: Vec<u8> = Vec::new();
+        let mut next = queue.pop();
+        while let Some((_, state, depth, from, to)) = next {
             let (state, depth, mut at) = (ix(state), ix(depth), ix(from));
-            let tail = &tokens[ix(order[at])][depth..];
-            if at + 1 == ix(to) && tail.len() as u64 <= MAX_TAIL {
-                builder.leaf(state, order[at], tail);
-                continue;
-            }
-            let token = tail.is_empty().then(|| order[at]);
+            let token = tokens.token(at).get(depth).is_none().then(|| order[at]);
             at += usize::from(token.is_some());
             builder.branch(state, token);
-            let mut children: Vec<(u8, Range<usize>)> = Vec::new();
+            children.clear();
             for i in at..ix(to) {
-                let byte = tokens[ix(order[i])][depth];
+                let byte = tokens.token(i)[depth];
                 match children.last_mut() {
                     Some((last, r)) if *last == byte => r.end = i + 1,
                     _ => children.push((byte, i..i + 1)),
                 }
             }
-            let labels: Vec<u8> = children.iter().map(|c| c.0).collect();
+            labels.clear();
+            labels.extend(children.iter().map(|c| c.0));
             let base = builder.place(state, &labels)?;
-            for (byte, r) in children {
-                let child = to_u32(base ^ usize::from(byte));
-                queue.push((sums[r.end] - sums[r.start], child, to_u32(depth + 1), to_u32(r.start), to_u32(r.end)));
+            next = None;
+            for (byte, r) in &children {
+                let child = base ^ usize::from(*byte);
+                let tail = &tokens.token(r.start)[depth + 1..];
+                if r.len() == 1 && tail.len() as u64 <= MAX_TAIL {
+                    builder.leaf(child, order[r.start], tail);
+                } else {
+                    let weight = sums[r.end] - sums[r.start];
+                    let child = (weight, to_u32(child), to_u32(depth + 1), to_u32(r.start), to_u32(r.end));
+                    queue.extend(next.replace(child));
+                }
             }
+            // A state with one child, as most are, often hands on to it.
+            next = match queue.peek_mut() {
+                Some(mut first) => match next {
+                    Some(child) if child > *first => Some(child),
+                    Some(child) => Some(std::mem::replace(&mut *first, child)),
+                    None => Some(PeekMut::pop(first)),
+                },
+                None => next,
+            };
         }
         Ok(Trie { slots: builder.slots.into() })
     }
@@ -198,17 +277,83 @@ impl Trie {
     }
 }
 
+/// A set of slots of one block.
+#[derive(Debug, Clone, Copy)]
+struct Slots([u64; BLOCK / 64]);
+
+impl Slots {
+    const NONE: Slots = Slots([0; BLOCK / 64]);
+    const ALL: Slots = Slots([u64::MAX; BLOCK / 64]);
+
+    fn insert(&mut self, slot: usize) {
+        self.0[slot % BLOCK / 64] |= 1 << (slot % 64);
+    }
+
+    fn remove(&mut self, slot: usize) {
+        self.0[slot % BLOCK / 64] &= !(1 << (slot % 64));
+    }
+
+    fn first(self) -> Option<usize> {
+        let word = self.0.iter().position(|&word| word != 0)?;
+        Some(word * 64 + ix(self.0[word].trailing_zeros()))
+    }
+
+    fn without(self, other: Slots) -> Slots {
+        Slots(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    fn and(self, other: Slots) -> Slots {
+        Slots(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// Every slot `s` as `s ^ label`.
+    fn xor(self, label: u8) -> Slots {
+        // In a word, halves of 2, 4, ... 64 bits are swapped; what the higher two bits say swaps words.
+        const LOW_HALVES: [u64; 6] = [
+            0x5555_5555_5555_5555,
+            0x3333_3333_3333_3333,
+            0x0f0f_0f0f_0f0f_0f0f,
+            0x00ff_00ff_00ff_00ff,
+            0x0000_ffff_0000_ffff,
+            0x0000_0000_ffff_ffff,
+        ];
+        let mut words: [u64; BLOCK / 64] = std::array::from_fn(|word| self.0[word ^ usize::from(label >> 6)]);
+        for (bit, low) in LOW_HALVES.into_iter().enumerate().filter(|(bit, _)| label >> bit & 1 == 1) {
+            let by = 1 << bit;
+            words.iter_mut().for_each(|word| *word = (*word >> by & low) | (*word & low) << by);
+        }
+        Slots(words)
+    }
+}
+
 /// What is known of 256 slots while the trie is built.
 struct Block {
-    /// How many are free.
-    free: usize,
-    /// Bit `b` is set if some state has the base `b` of this block.
-    bases: [u64; BLOCK / 64],
+    /// Those that are free, and how many.
+    free: Slots,
+    count: usize,
+    /// Those that are the base of some state.
+    bases: Slots,
 }
 
 impl Block {
     fn new() -> Self {
-        Block { free: BLOCK, bases: [0; BLOCK / 64] }
+        Block { free: Slots::ALL, count: BLOCK, bases: Slots::NONE }
+    }
+
+    /// Takes a slot, which was free.
+    fn take(&mut self, slot: usize) {
+        self.free.remove(slot);
+        self.count -= 1;
+    }
+
+    /// A base for a state whose children by `labels` (one or more) are all free, the lowest by the slot of the first.
+    fn fit(&self, labels: &[u8]) -> Option<usize> {
+        let mut fit = Slots::ALL.without(self.bases);
+        for &label in labels {
+            fit = fit.and(self.free.xor(label));
+            fit.first()?;
+        }
+        Some(fit.xor(labels[0]).first()? ^ usize::from(labels[0]))
     }
 }
 
@@ -235,8 +380,11 @@ impl Builder {
     /// Finds a base for the branch `state` whose children by `labels` are all free, and takes them.
     fn place(&mut self, state: usize, labels: &[u8]) -> Result<usize, Error> {
         let first = self.blocks.len().saturating_sub(OPEN_BLOCKS);
-        let open = first..self.blocks.len();
-        let base = match open.filter(|&b| self.blocks[b].free >= labels.len()).find_map(|b| self.fit(b, labels)) {
+        let fit = |block: usize| match &self.blocks[block] {
+            open if open.count >= labels.len() => open.fit(labels).map(|base| block * BLOCK + base),
+            _ => None,
+        };
+        let base = match (first..self.blocks.len()).find_map(fit) {
             Some(base) => base,
             None => {
                 self.slots.resize(self.slots.len() + BLOCK, FREE);
@@ -248,25 +396,15 @@ impl Builder {
             return Err(Error::Vocabulary { line: 0, reason: "the vocabulary is too large for a trie".into() });
         }
         let block = &mut self.blocks[base / BLOCK];
-        block.bases[base % BLOCK / 64] |= 1 << (base % 64);
-        block.free -= labels.len();
+        block.bases.insert(base);
         self.slots[state] |= (base as u64) << BASE_SHIFT;
         for &label in labels {
+            block.take(base ^ usize::from(label));
             self.slots[state] |= 1 << (CHILDREN_SHIFT + u32::from(label % 8));
-            // The kind of the child comes when it is its turn; until then it must not look free.
+            // The kind of the child comes when it is its turn.
             self.slots[base ^ usize::from(label)] = u64::from(label) << LABEL_SHIFT | BRANCH << KIND_SHIFT;
         }
         Ok(base)
-    }
-
-    fn fit(&self, block: usize, labels: &[u8]) -> Option<usize> {
-        let start = block * BLOCK;
-        let free = |at: usize| at != ROOT && Slot(self.slots[at]).kind() == FREE_KIND;
-        let taken = |base: usize| self.blocks[block].bases[base % BLOCK / 64] >> (base % 64) & 1 == 1;
-        (start..start + BLOCK)
-            .filter(|&at| free(at))
-            .map(|at| at ^ usize::from(labels[0]))
-            .find(|&base| !taken(base) && labels.iter().all(|&l| free(base ^ usize::from(l))))
     }
 }
 
@@ -281,7 +419,7 @@ mod tests {
             tokens.push(word.as_bytes().to_vec());
         }
         let vocab = Vocab::from_ranked(&tokens).unwrap();
-        let trie = Trie::build(&vocab, |_| true).unwrap();
+        let trie = Trie::build(&Sorted::new(&vocab)).unwrap();
         let text = b"abcdefabcdxab\0\0\0\0bczzz\xff";
         for at in 0..text.len() {
             let want = (0..)
@@ -291,5 +429,58 @@ mod tests {
                 .map(|(id, t)| (id, at + t.len()));
             assert_eq!(trie.longest(text, at, text.len()), want, "at {at}");
         }
+    }
+
+    #[test]
+    fn prefixes_are_the_longest() {
+        let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+        for word in ["ab", "a\0", "a\0\0", "abcdefgh", "abcdefgh\0", "abcdefghi", "abcdefg", "abcdefghij", "zab"] {
+            tokens.push(word.as_bytes().to_vec());
+        }
+        let vocab = Vocab::from_ranked(&tokens).unwrap();
+        // Without one of them, as if BPE did not make it.
+        let has = |rank: u32| tokens[ix(rank)] != b"abcdefgh";
+        let sorted = Sorted::new(&vocab).only(has);
+        let mut found = 0;
+        let mut before: Vec<u8> = Vec::new();
+        sorted.for_each_with_prefix(|token, rank, prefix| {
+            assert_eq!((token, before.as_slice() < token), (&tokens[ix(rank)][..], true));
+            let others = (0..).zip(&tokens).filter(|&(other, t)| other != rank && has(other) && token.starts_with(t));
+            assert_eq!(prefix, others.max_by_key(|(_, t)| t.len()).map(|(other, t)| (other, t.len())), "{token:?}");
+            before = token.to_vec();
+            found += 1;
+        });
+        assert_eq!(found, tokens.len() - 1);
+    }
+
+    #[test]
+    fn a_base_fits_as_a_search_finds_it() {
+        let mut seed = 1u64;
+        let mut next = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from((seed >> 33) % n).unwrap()
+        };
+        let mut met = 0;
+        for _ in 0..3000 {
+            let mut block = Block::new();
+            for _ in 0..next(2000) {
+                let slot = next(256);
+                if block.free.0[slot / 64] >> (slot % 64) & 1 == 1 {
+                    block.take(slot);
+                }
+            }
+            (0..next(40)).for_each(|_| block.bases.insert(next(256)));
+            let mut labels: Vec<u8> = (0..=next(5)).map(|_| u8::try_from(next(256)).unwrap()).collect();
+            labels.sort_unstable();
+            labels.dedup();
+            let has = |slots: &Slots, slot: usize| slots.0[slot / 64] >> (slot % 64) & 1 == 1;
+            let want = (0..BLOCK).map(|at| at ^ usize::from(labels[0])).find(|&base| {
+                !has(&block.bases, base) && labels.iter().all(|&l| has(&block.free, base ^ usize::from(l)))
+            });
+            assert_eq!(block.fit(&labels), want, "{labels:?}");
+            met += usize::from(want.is_some());
+            assert_eq!(block.count, (0..BLOCK).filter(|&slot| has(&block.free, slot)).count());
+        }
+        assert!((500..2900).contains(&met), "{met}");
     }
 }

@@ -1,0 +1,214 @@
+//! Which two parts a token is made of: its split ([`crate::merge`], lemma 1).
+//!
+//! [`find_splits`] runs BPE on the bytes of every token. [`check_splits`] does with a look at the border of two parts that
+//! somebody else says, which is much less, where lemma 2 holds for all tokens before: BPE of the bytes of `l` and `r`
+//! reaches `[l, r]` if no join crosses the border before both are made.
+
+use aho_corasick::AhoCorasick;
+
+use super::pairs::Far;
+use super::{NONE, Split, count_singles, heap, single_bytes};
+use crate::num::{ix, to_u32};
+use crate::vocab::Vocab;
+
+/// The splits of the tokens below `joinable`, where any two parts join whose bytes together are one of them: lowest rank
+/// first. By rank of the token made; a token that BPE cannot make has none.
+#[must_use]
+pub fn find_splits(vocab: &Vocab, joinable: u32) -> Vec<Split> {
+    let bytes = single_bytes(vocab);
+    let tokens: Vec<&[u8]> = vocab.iter().take(ix(joinable)).collect();
+    // By length: every join inside a token gives a shorter token, whose own split is known by then.
+    let mut order: Vec<u32> = (0..joinable).filter(|&rank| tokens[ix(rank)].len() > 1).collect();
+    order.sort_by_key(|&rank| tokens[ix(rank)].len());
+    let mut pairs = Far::with_capacity(order.len());
+    let mut splits = Vec::with_capacity(order.len());
+    let mut state = Vec::new();
+    let mut scratch = heap::HeapScratch::default();
+    for rank in order {
+        state.clear();
+        state.extend(tokens[ix(rank)].iter().map(|&byte| bytes[usize::from(byte)]));
+        heap::join_all(&mut state, |l, r| pairs.get(l, r), &mut scratch);
+        if let [left, right] = state[..] {
+            pairs.insert(left, right, rank);
+            splits.push((left, right, rank));
+        }
+    }
+    splits.sort_unstable_by_key(|split| split.2);
+    splits
+}
+
+/// Most tokens that may have parts of a higher rank, for [`check_splits`].
+const MAX_LATE: usize = 4096;
+
+/// The same, from a list that has the split of every token below `joinable` that has one, among other pairs; None if that
+/// cannot be seen soon: if the pairs of a token do not lie together, in order of the tokens, or if too many tokens are
+/// made of parts of higher rank.
+#[must_use]
+pub fn check_splits(vocab: &Vocab, joinable: u32, list: impl IntoIterator<Item = Split>) -> Option<Vec<Split>> {
+    let bytes = single_bytes(vocab);
+    let singles = count_singles(&bytes);
+    if bytes.iter().any(|&byte| byte >= singles && byte != NONE) {
+        return None;
+    }
+    let count = ix(joinable.checked_sub(singles)?);
+    let mut known = Known { pairs: Far::with_capacity(count), split_of: Vec::with_capacity(ix(joinable)), singles };
+    known.split_of.extend((0..singles).map(|byte| (byte, byte)));
+    for (left, right, token) in list {
+        let next = to_u32(known.split_of.len());
+        if token == next && token < joinable {
+            known.split_of.push((NONE, NONE));
+        } else if token >= next {
+            return None;
+        }
+        let is_last = ix(token) + 1 == known.split_of.len();
+        if is_last
+            && known.split_of[ix(token)].0 == NONE
+            && left.max(right) < token
+            && known.meet(left, right)
+            && spells(vocab, left, right, token)
+        {
+            known.insert(left, right, token);
+        }
+    }
+    if known.split_of.len() != ix(joinable) || !known.settle(vocab, &bytes) {
+        return None;
+    }
+    let splits = (0..).zip(known.split_of).map(|(token, (left, right))| (left, right, token));
+    Some(splits.skip(ix(singles)).filter(|split| split.0 != NONE).collect())
+}
+
+/// Whether the bytes of two tokens are those of the third.
+fn spells(vocab: &Vocab, left: u32, right: u32, token: u32) -> bool {
+    let [left, right, token] = [left, right, token].map(|rank| vocab.bytes_of(rank).expect("a rank below len"));
+    token.strip_prefix(left) == Some(right)
+}
+
+/// Splits that are known, of all tokens up to some rank.
+struct Known {
+    pairs: Far,
+    /// By rank; of a single byte, itself twice; [`NONE`] twice if none was found.
+    split_of: Vec<(u32, u32)>,
+    singles: u32,
+}
+
+impl Known {
+    /// Whether BPE of the bytes of `a` and `b` comes to `[a, b]`, if nothing makes one token of these two: as
+    /// [`is_valid_pair`](super::greedy::is_valid_pair). Not if one of them has no split, which BPE does not come to.
+    fn meet(&self, mut a: u32, mut b: u32) -> bool {
+        if self.split_of[ix(a)].0 == NONE || self.split_of[ix(b)].0 == NONE {
+            return false;
+        }
+        while a.max(b) >= self.singles {
+            let (left, right) = (self.split_of[ix(b)].0, self.split_of[ix(a)].1);
+            let limit = if a > b { a } else { b + 1 };
+            (a, b) = if a > b { (right, b) } else { (a, left) };
+            if self.pairs.get(a, b).is_some_and(|token| token < limit) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn insert(&mut self, left: u32, right: u32, token: u32) {
+        self.pairs.insert(left, right, token);
+        self.split_of[ix(token)] = (left, right);
+    }
+
+    /// Finds the splits of the tokens that have none so far, if there are any; whether all are right then.
+    ///
+    /// What BPE does with the bytes of a token depends on shorter ones only: so these splits are found by length, and the
+    /// others stay right unless their token holds all bytes of one that was found now. Those are looked at again, too; if
+    /// all is as the definition says for each length, given the shorter ones, it is so.
+    fn settle(&mut self, vocab: &Vocab, bytes: &[u32; 256]) -> bool {
+        let tokens: Vec<&[u8]> = vocab.iter().take(self.split_of.len()).collect();
+        let mut missing: Vec<u32> =
+            (0..).zip(&self.split_of).filter(|(_, split)| split.0 == NONE).map(|(token, _)| token).collect();
+        missing.sort_by_key(|&token| tokens[ix(token)].len());
+        let mut scratch = heap::HeapScratch::default();
+        let mut run = |this: &Self, token: u32| {
+            let mut state = tokens[ix(token)].iter().map(|&byte| bytes[usize::from(byte)]).collect();
+            heap::join_all(&mut state, |l, r| this.pairs.get(l, r).filter(|&joined| joined != token), &mut scratch);
+            if let [left, right] = state[..] { (left, right) } else { (NONE, NONE) }
+        };
+        let mut late: Vec<&[u8]> = Vec::new();
+        for token in missing {
+            let (left, right) = run(self, token);
+            if left != NONE {
+                self.insert(left, right, token);
+                late.push(tokens[ix(token)]);
+            }
+        }
+        if late.is_empty() || late.len() > MAX_LATE {
+            return late.is_empty();
+        }
+        let Ok(late) = AhoCorasick::new(late) else { return false };
+        (self.singles..)
+            .zip(&tokens[ix(self.singles)..])
+            .all(|(rank, token)| !late.is_match(token) || run(self, rank) == self.split_of[ix(rank)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes, then these.
+    fn vocab(words: &[String]) -> Vocab {
+        let bytes = (0..=255u8).map(|byte| vec![byte]);
+        let tokens: Vec<Vec<u8>> = bytes.chain(words.iter().map(|word| word.clone().into_bytes())).collect();
+        Vocab::from_ranked(&tokens).unwrap()
+    }
+
+    /// Every pair of tokens that makes a token, in order of what it makes.
+    fn all_pairs(vocab: &Vocab) -> Vec<Split> {
+        let rank = |bytes: &[u8]| (0..).zip(vocab.iter()).find(|(_, token)| *token == bytes).map(|(rank, _)| rank);
+        let pairs = (0..).zip(vocab.iter()).flat_map(|(token, bytes)| {
+            (1..bytes.len()).filter_map(move |at| Some((rank(&bytes[..at])?, rank(&bytes[at..])?, token)))
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn checked_splits_are_those_that_are_found() {
+        // All texts of two to four letters out of two, in any order, some left out: parts of higher rank, tokens that BPE
+        // does not make, and others that hold these.
+        let mut words: Vec<String> =
+            (2..=4u32).flat_map(|len| (0..1 << len).map(move |n| format!("{n:0len$b}", len = ix(len)))).collect();
+        let (mut late, mut missing) = (0, 0);
+        let mut seed = 3u64;
+        for _ in 0..2000 {
+            for at in (1..words.len()).rev() {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                words.swap(at, usize::try_from(seed >> 33).unwrap() % (at + 1));
+            }
+            // A list makes all of its tokens.
+            let mut taken = words[..8 + usize::try_from(seed % 20).unwrap()].to_vec();
+            let vocab = loop {
+                let before = vocab(&taken);
+                let pairs = all_pairs(&before);
+                taken.retain(|word| pairs.iter().any(|pair| before.bytes_of(pair.2) == Some(word.as_bytes())));
+                if taken.len() + 256 == ix(before.len()) {
+                    break before;
+                }
+            };
+            let found = find_splits(&vocab, vocab.len());
+            let is_late = found.iter().any(|&(left, right, token)| left.max(right) > token);
+            let (mut without, mut moved) = (all_pairs(&vocab), all_pairs(&vocab));
+            without.retain(|pair| Some(pair) != found.last());
+            let by = 1.min(moved.len());
+            moved.rotate_left(by);
+            // Without the pair that counts, or with one in the wrong place, nothing else comes out.
+            for (list, is_sound) in [(all_pairs(&vocab), true), (without, false), (moved, false)] {
+                match check_splits(&vocab, vocab.len(), list) {
+                    Some(checked) => {
+                        assert_eq!(checked, found);
+                        late += usize::from(is_late);
+                    }
+                    None => assert!(is_late || !is_sound),
+                }
+            }
+            missing += usize::from(found.len() + 256 < ix(vocab.len()));
+        }
+        assert!(late > 100 && missing > 100, "{late} {missing}");
+    }
+}
