@@ -129,25 +129,47 @@ fn bytes_that_are_not_utf_8_end_and_do_no_harm() {
     }
 }
 
-fn split(level: Level, text: &str) -> Vec<(u32, u32)> {
+/// One pattern of each name.
+fn patterns() -> &'static [Pattern] {
+    static PATTERNS: std::sync::OnceLock<Vec<Pattern>> = std::sync::OnceLock::new();
+    PATTERNS.get_or_init(|| {
+        let mut patterns = vec![Pattern::Deepseek];
+        for (_, pattern) in Pattern::known() {
+            if patterns.iter().all(|other| other.name() != pattern.name()) {
+                patterns.push(pattern.clone());
+            }
+        }
+        assert_eq!(patterns.len(), 10);
+        patterns
+    })
+}
+
+fn split(pattern: &Pattern, level: Level, text: &str) -> Vec<(u32, u32)> {
     let mut batch = Batch::default();
     let (mut out, mut at) = (Vec::new(), 0);
     while at < text.len() {
-        at = Pattern::Kimi.fill_at_level(level, text.as_bytes(), at, &mut batch).unwrap();
+        at = pattern.fill_at_level(level, text.as_bytes(), at, &mut batch).unwrap();
         out.extend_from_slice(batch.ranges());
     }
     out
 }
 
 fn check(text: &str) {
+    for pattern in patterns() {
+        check_one(pattern, text);
+    }
+}
+
+fn check_one(pattern: &Pattern, text: &str) {
     let levels = Level::all();
-    let want = split(levels[0], text);
+    let want = split(pattern, levels[0], text);
     for &level in &levels[1..] {
-        let got = split(level, text);
+        let got = split(pattern, level, text);
         if got != want {
             let first = got.iter().zip(&want).position(|(a, b)| a != b).unwrap_or(got.len().min(want.len()));
             panic!(
-                "{} differs at pre-token {first} of {text:?}: {:?} for {:?}",
+                "{} {} differs at pre-token {first} of {text:?}: {:?} for {:?}",
+                pattern.name(),
                 level.name(),
                 got.get(first),
                 want.get(first)
