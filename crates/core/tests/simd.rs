@@ -39,6 +39,26 @@ fn every_byte_at_every_place_has_its_planes() {
     }
 }
 
+#[test]
+fn ranges_of_bytes_hold_both_ends_and_all_between() {
+    let bytes: [u8; 64] = std::array::from_fn(|i| (i as u8).wrapping_mul(67).wrapping_add(29));
+    for (low, high) in
+        [(0, 0), (0, 0x1f), (0x7f, 0x7f), (b'/', b'/'), (0x80, 0xbd), (0xe3, 0xe9), (0xff, 0xff), (0, 0xff)]
+    {
+        for shift in 0..=255u8 {
+            let bytes = bytes.map(|byte| byte.wrapping_add(shift));
+            let want = (0..64).filter(|&i| (low..=high).contains(&bytes[i])).fold(0u64, |bits, i| bits | 1 << i);
+            assert_eq!(Scalar.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+            #[cfg(target_arch = "x86_64")]
+            if let Some(avx2) = kizami_core::simd::Avx2::new() {
+                assert_eq!(avx2.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+            }
+            #[cfg(target_arch = "aarch64")]
+            assert_eq!(kizami_core::simd::Neon.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+        }
+    }
+}
+
 /// The planes of the whole text, in words of 64 bytes.
 fn all_planes(classify: impl Classify, text: &str) -> Vec<Planes> {
     let mut bytes = text.as_bytes().to_vec();
@@ -180,13 +200,19 @@ fn check_one(pattern: &Pattern, text: &str) {
 
 #[test]
 fn all_short_texts_over_the_classes() {
-    // One of each class, and what contractions are made of: every text of up to 6 of them, in a frame long enough for a window.
+    // One of each class, and what contractions are made of: every text of up to 6 of them, in a frame long enough for a
+    // window. Of families with several members, all members get those of up to 5.
     let parts = [b'a', b'B', b's', b'\'', b'1', b' ', b'\t', b'\n', b'!'];
     let n = parts.len();
     for code in 0..n.pow(6) {
         let mut text: Vec<u8> = (0..6).map(|k| parts[code / n.pow(k) % n]).collect();
         text.extend_from_slice(b" x y z w.");
-        check(std::str::from_utf8(&text).unwrap());
+        let text = std::str::from_utf8(&text).unwrap();
+        for pattern in patterns() {
+            if code < n.pow(5) || ["kimi", "llama3", "o200k", "deepseek3", "gpt2"].contains(&pattern.name()) {
+                check_one(pattern, text);
+            }
+        }
     }
 }
 
@@ -224,6 +250,26 @@ fn all_short_texts_of_what_is_next_to_each_other_rarely() {
     all_texts(&["٢", "1", "〇", "中", " ", "⺀", "!"], 6);
     all_texts(&[" ", "\n", "\u{3000}", "\u{a0}", "「", "é", "\u{301}"], 6);
     all_texts(&["'", "s", "ſ", "É", "か", "\u{301}", " "], 6);
+}
+
+#[test]
+fn all_short_texts_of_what_one_family_has_rules_for() {
+    // Slashes after newlines after symbols.
+    all_texts(&["!", "/", "\n", "a", " ", "B", "é"], 5);
+    // Upper after caseless, before and behind much or little.
+    all_texts(&["a", "B", "か", "中", "'s", " "], 6);
+    // Zones, and symbols that lead letters.
+    all_texts(&["・", "中", "(", "a", "é", " ", "3"], 5);
+    all_texts(&["(", "a", "\u{301}", "«", "\u{200c}", "\0", "\u{3040}"], 5);
+    // White space at the end.
+    for lead in 55..70 {
+        for end in ["\n \n ", " \n", "!\n ", "!\n \n\u{3000}", "\u{3000} ", "a \u{2028}\n", "\n\n  "] {
+            check(&format!("{}{end}", "!".repeat(lead)));
+            check(&format!("{}{end}", "a".repeat(lead)));
+            check(&format!("{}{end}{}", "a".repeat(lead), " ".repeat(70)));
+            check(&format!("{}{end}{}b", "a".repeat(lead), " \n".repeat(70)));
+        }
+    }
 }
 
 #[test]
@@ -321,6 +367,23 @@ fn piece() -> impl Strategy<Value = String> {
         "! \n",
         "!\n \n",
         "    \n    ",
+        "/",
+        "\n/",
+        ";\n//",
+        "中文API",
+        "かAPI",
+        "中文Api",
+        "・",
+        "゛",
+        "\u{3040}",
+        "龥",
+        "龦",
+        "々",
+        "\u{200c}",
+        "l'école",
+        "(trés",
+        "\u{85}",
+        "\u{e000}",
     ];
     prop::sample::select(fixed.to_vec()).prop_map(String::from)
 }
