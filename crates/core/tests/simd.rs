@@ -43,7 +43,7 @@ fn every_byte_at_every_place_has_its_planes() {
 fn ranges_of_bytes_hold_both_ends_and_all_between() {
     let bytes: [u8; 64] = std::array::from_fn(|i| (i as u8).wrapping_mul(67).wrapping_add(29));
     for (low, high) in
-        [(0, 0), (0, 0x1f), (0x7f, 0x7f), (b'/', b'/'), (0x80, 0xbd), (0xe3, 0xe9), (0xff, 0xff), (0, 0xff)]
+        [(0, 0), (0, 0x1f), (0x7f, 0x7f), (b'/', b'/'), (0x80, 0xbd), (0xe3, 0xe9), (0xff, 0xff), (1, 0xff)]
     {
         for shift in 0..=255u8 {
             let bytes = bytes.map(|byte| byte.wrapping_add(shift));
@@ -274,7 +274,9 @@ fn all_short_texts_of_what_one_family_has_rules_for() {
 
 #[test]
 fn every_code_point_splits_as_the_scanner_splits_it() {
-    for c in (0..0x11_0000).filter_map(char::from_u32) {
+    // Above U+40000 few are assigned, and those that are not are all alike.
+    let all = (0..0x4_0000).chain((0x4_0000..0x11_0000).step_by(61)).chain(0xe_0000..0xe_0200);
+    for c in all.filter_map(char::from_u32) {
         let text = format!(
             "{c}\n a{c}\nA{c}a\n{c}'s\n {c}\n{c}{c}\n{c}1{c}2\n中{c}文\n!{c}\n {c}A\n{c}BC\n\u{301}{c}b\n  {c}\n{c}\r\n"
         );

@@ -66,7 +66,7 @@ pub trait Classify: Copy {
     /// the class of the last of the 64 bytes if that is not ASCII, else [`crate::unicode::OTHER`].
     fn characters(self, window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8;
 
-    /// The bytes from `low` to `high`.
+    /// The bytes from `low` to `high`, which are not all that there are.
     fn range(self, bytes: &[u8; 64], low: u8, high: u8) -> u64;
 }
 
