@@ -260,3 +260,23 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     broken.write_bytes(b"\x1f\x8b broken")
     with pytest.raises(VocabularyError, match="damaged"):
         kizami.load(broken)
+
+
+def test_a_part_of_a_pre_token_is_merged_though_the_whole_would_be_a_token(tmp_path: Path) -> None:
+    # `ignore_merges`, and a token that no merge makes, as Llama 3 has some.
+    file = tmp_path / "tokenizer.json"
+    vocab = json.loads(tokenizer_json())["model"]["vocab"]
+    letters = list(vocab)[:256]
+    one, two = ("".join(letters[byte] for byte in word.encode()) for word in ("中", "文"))
+    merges = [(word[:end], word[end]) for word in (one, two) for end in (1, 2)]
+    vocab = {word: id_ for id_, word in enumerate([*letters, *map("".join, merges), one + two])}
+    model = {"vocab": vocab, "merges": [*map(" ".join, merges)], "ignore_merges": True}
+    file.write_text(tokenizer_json(model=model, added_tokens=[]), encoding="utf-8")
+    tokenizer = kizami.load(file)
+    parts, whole = [vocab[one], vocab[two]], [vocab[one + two]]
+
+    # Whatever was met first, and is remembered.
+    for text, ids in [("中文中文", 2 * parts), ("中文", whole), ("中文中文中文", 3 * parts)] * 2:
+        assert tokenizer.encode(text).tolist() == ids
+    for text, ids in [("中文", whole), ("中文中文", 2 * parts)] * 2:
+        assert kizami.load(file).encode(text).tolist() == ids

@@ -25,7 +25,7 @@ use crate::worker::Workers;
 
 /// Alignment of an image and of its sections, in bytes.
 pub const ALIGN: usize = 64;
-const MAGIC: &[u8; 8] = b"KIZAMI\0\x03";
+const MAGIC: &[u8; 8] = b"KIZAMI\0\x04";
 const HEADER: usize = 64;
 const SECTIONS: usize = 15;
 
@@ -66,7 +66,7 @@ pub fn write(tables: &Tables) -> Vec<u8> {
     out[..8].copy_from_slice(MAGIC);
     out[8..16].copy_from_slice(&sum.to_le_bytes());
     out[16..20].copy_from_slice(&to_u32(SECTIONS).to_le_bytes());
-    let flags = u32::from(merges.greedy) | u32::from(tables.whole_is_merged) << 1;
+    let flags = u32::from(merges.greedy) | u32::from(tables.whole_is_merged) << 1 | u32::from(merges.in_stages) << 2;
     out[20..24].copy_from_slice(&flags.to_le_bytes());
     out[24..28].copy_from_slice(&merges.pairs.limit().to_le_bytes());
     out
@@ -139,6 +139,7 @@ pub fn from_trusted_static(image: &'static [u8]) -> Result<Tables, Error> {
         singles: count_singles(&bytes),
         bytes,
         greedy: image[20] & 1 == 1,
+        in_stages: image[20] & 4 == 4,
     };
     let whole_is_merged = image[20] & 2 == 2;
     Ok(Tables { vocab, words, others: section(image, 14)?, merges, whole_is_merged, workers: Workers::default() })

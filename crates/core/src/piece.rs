@@ -257,7 +257,7 @@ fn solve(
                 answers[ix(miss)] = ids;
                 continue;
             }
-            if key.is_ascii() && tables.merges.greedy() {
+            if key.is_ascii() && tables.merges.in_stages() {
                 scratch.words.push(key);
                 misses[waiting] = miss;
                 waiting += 1;
@@ -399,21 +399,18 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     let mut start = 0;
     for end in ends.iter().map(|&end| ix(end)) {
         let stretch = &piece[start..end];
-        // Where a token is not its own BPE result, a whole pre-token and a stretch of the same bytes may have other ids,
-        // and share no entry.
-        if !tables.whole_is_merged || stretch.len() > MAX_KEY_BYTES {
-            merge(tables, stretch, scratch);
-            ids.extend_from_slice(&scratch.tokens);
+        if stretch.len() > MAX_KEY_BYTES {
+            ids.extend_from_slice(encode_long_stretch(tables, stretch, cache, scratch));
         } else if stretch.len() <= known::MAX_BYTES {
             let short_key = ShortKey::load(padded, start, end);
             if !known.append(short_key, ids) {
-                let key = Key::load(padded, start, end - start);
+                let key = stretch_key(tables, padded, start, end);
                 let found = encode_stretch(tables, stretch, key, cache, scratch);
                 known.put(short_key, found);
                 ids.extend_from_slice(found);
             }
         } else {
-            let key = Key::load(padded, start, end - start);
+            let key = stretch_key(tables, padded, start, end);
             ids.extend_from_slice(encode_stretch(tables, stretch, key, cache, scratch));
         }
         start = end;
@@ -422,7 +419,15 @@ fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scra
     &scratch.stretches.ids
 }
 
-/// The ids of a stretch that has a short key, where every token is its own BPE result.
+/// The key of a stretch. Where a token is not its own BPE result, a whole pre-token of the same bytes may have other ids,
+/// and they share no entry.
+#[inline(always)]
+fn stretch_key(tables: &Tables, text: &[u8], start: usize, end: usize) -> Key {
+    let key = Key::load(text, start, end - start);
+    if tables.whole_is_merged { key } else { key.of_part() }
+}
+
+/// The ids of a stretch that has a short key, see [`stretch_key`].
 #[inline]
 fn encode_stretch<'a>(
     tables: &Tables,
@@ -438,6 +443,23 @@ fn encode_stretch<'a>(
     merge(tables, stretch, scratch);
     if let Some(ids) = Ids::pack(&scratch.tokens) {
         cache.put(key, hash, ids);
+    }
+    &scratch.tokens
+}
+
+/// The ids of a stretch that is too long for a short key.
+fn encode_long_stretch<'a>(tables: &Tables, stretch: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
+    let key = LongKey::new(stretch).map(|key| if tables.whole_is_merged { key } else { key.of_part() });
+    let Some((key, hash)) = key.map(|key| (key, key.hash())) else {
+        merge(tables, stretch, scratch);
+        return &scratch.tokens;
+    };
+    if let Some(ids) = cache.get_long(&key, hash) {
+        return scratch.some(&ids.places()[..ids.count()]);
+    }
+    merge(tables, stretch, scratch);
+    if let Some(ids) = Ids::pack(&scratch.tokens) {
+        cache.put_long(&key, hash, ids);
     }
     &scratch.tokens
 }

@@ -39,6 +39,26 @@ fn every_byte_at_every_place_has_its_planes() {
     }
 }
 
+#[test]
+fn ranges_of_bytes_hold_both_ends_and_all_between() {
+    let bytes: [u8; 64] = std::array::from_fn(|i| (i as u8).wrapping_mul(67).wrapping_add(29));
+    for (low, high) in
+        [(0, 0), (0, 0x1f), (0x7f, 0x7f), (b'/', b'/'), (0x80, 0xbd), (0xe3, 0xe9), (0xff, 0xff), (1, 0xff)]
+    {
+        for shift in 0..=255u8 {
+            let bytes = bytes.map(|byte| byte.wrapping_add(shift));
+            let want = (0..64).filter(|&i| (low..=high).contains(&bytes[i])).fold(0u64, |bits, i| bits | 1 << i);
+            assert_eq!(Scalar.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+            #[cfg(target_arch = "x86_64")]
+            if let Some(avx2) = kizami_core::simd::Avx2::new() {
+                assert_eq!(avx2.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+            }
+            #[cfg(target_arch = "aarch64")]
+            assert_eq!(kizami_core::simd::Neon.range(&bytes, low, high), want, "{low} to {high}, {shift}");
+        }
+    }
+}
+
 /// The planes of the whole text, in words of 64 bytes.
 fn all_planes(classify: impl Classify, text: &str) -> Vec<Planes> {
     let mut bytes = text.as_bytes().to_vec();
@@ -129,25 +149,47 @@ fn bytes_that_are_not_utf_8_end_and_do_no_harm() {
     }
 }
 
-fn split(level: Level, text: &str) -> Vec<(u32, u32)> {
+/// One pattern of each name.
+fn patterns() -> &'static [Pattern] {
+    static PATTERNS: std::sync::OnceLock<Vec<Pattern>> = std::sync::OnceLock::new();
+    PATTERNS.get_or_init(|| {
+        let mut patterns = vec![Pattern::Deepseek];
+        for (_, pattern) in Pattern::known() {
+            if patterns.iter().all(|other| other.name() != pattern.name()) {
+                patterns.push(pattern.clone());
+            }
+        }
+        assert_eq!(patterns.len(), 10);
+        patterns
+    })
+}
+
+fn split(pattern: &Pattern, level: Level, text: &str) -> Vec<(u32, u32)> {
     let mut batch = Batch::default();
     let (mut out, mut at) = (Vec::new(), 0);
     while at < text.len() {
-        at = Pattern::Kimi.fill_at_level(level, text.as_bytes(), at, &mut batch).unwrap();
+        at = pattern.fill_at_level(level, text.as_bytes(), at, &mut batch).unwrap();
         out.extend_from_slice(batch.ranges());
     }
     out
 }
 
 fn check(text: &str) {
+    for pattern in patterns() {
+        check_one(pattern, text);
+    }
+}
+
+fn check_one(pattern: &Pattern, text: &str) {
     let levels = Level::all();
-    let want = split(levels[0], text);
+    let want = split(pattern, levels[0], text);
     for &level in &levels[1..] {
-        let got = split(level, text);
+        let got = split(pattern, level, text);
         if got != want {
             let first = got.iter().zip(&want).position(|(a, b)| a != b).unwrap_or(got.len().min(want.len()));
             panic!(
-                "{} differs at pre-token {first} of {text:?}: {:?} for {:?}",
+                "{} {} differs at pre-token {first} of {text:?}: {:?} for {:?}",
+                pattern.name(),
                 level.name(),
                 got.get(first),
                 want.get(first)
@@ -158,13 +200,19 @@ fn check(text: &str) {
 
 #[test]
 fn all_short_texts_over_the_classes() {
-    // One of each class, and what contractions are made of: every text of up to 6 of them, in a frame long enough for a window.
+    // One of each class, and what contractions are made of: every text of up to 6 of them, in a frame long enough for a
+    // window. Of families with several members, all members get those of up to 5.
     let parts = [b'a', b'B', b's', b'\'', b'1', b' ', b'\t', b'\n', b'!'];
     let n = parts.len();
     for code in 0..n.pow(6) {
         let mut text: Vec<u8> = (0..6).map(|k| parts[code / n.pow(k) % n]).collect();
         text.extend_from_slice(b" x y z w.");
-        check(std::str::from_utf8(&text).unwrap());
+        let text = std::str::from_utf8(&text).unwrap();
+        for pattern in patterns() {
+            if code < n.pow(5) || ["kimi", "llama3", "o200k", "deepseek3", "gpt2"].contains(&pattern.name()) {
+                check_one(pattern, text);
+            }
+        }
     }
 }
 
@@ -205,8 +253,30 @@ fn all_short_texts_of_what_is_next_to_each_other_rarely() {
 }
 
 #[test]
+fn all_short_texts_of_what_one_family_has_rules_for() {
+    // Slashes after newlines after symbols.
+    all_texts(&["!", "/", "\n", "a", " ", "B", "é"], 5);
+    // Upper after caseless, before and behind much or little.
+    all_texts(&["a", "B", "か", "中", "'s", " "], 6);
+    // Zones, and symbols that lead letters.
+    all_texts(&["・", "中", "(", "a", "é", " ", "3"], 5);
+    all_texts(&["(", "a", "\u{301}", "«", "\u{200c}", "\0", "\u{3040}"], 5);
+    // White space at the end.
+    for lead in 55..70 {
+        for end in ["\n \n ", " \n", "!\n ", "!\n \n\u{3000}", "\u{3000} ", "a \u{2028}\n", "\n\n  "] {
+            check(&format!("{}{end}", "!".repeat(lead)));
+            check(&format!("{}{end}", "a".repeat(lead)));
+            check(&format!("{}{end}{}", "a".repeat(lead), " ".repeat(70)));
+            check(&format!("{}{end}{}b", "a".repeat(lead), " \n".repeat(70)));
+        }
+    }
+}
+
+#[test]
 fn every_code_point_splits_as_the_scanner_splits_it() {
-    for c in (0..0x11_0000).filter_map(char::from_u32) {
+    // Above U+40000 few are assigned, and those that are not are all alike.
+    let all = (0..0x4_0000).chain((0x4_0000..0x11_0000).step_by(61)).chain(0xe_0000..0xe_0200);
+    for c in all.filter_map(char::from_u32) {
         let text = format!(
             "{c}\n a{c}\nA{c}a\n{c}'s\n {c}\n{c}{c}\n{c}1{c}2\n中{c}文\n!{c}\n {c}A\n{c}BC\n\u{301}{c}b\n  {c}\n{c}\r\n"
         );
@@ -299,6 +369,23 @@ fn piece() -> impl Strategy<Value = String> {
         "! \n",
         "!\n \n",
         "    \n    ",
+        "/",
+        "\n/",
+        ";\n//",
+        "中文API",
+        "かAPI",
+        "中文Api",
+        "・",
+        "゛",
+        "\u{3040}",
+        "龥",
+        "龦",
+        "々",
+        "\u{200c}",
+        "l'école",
+        "(trés",
+        "\u{85}",
+        "\u{e000}",
     ];
     prop::sample::select(fixed.to_vec()).prop_map(String::from)
 }

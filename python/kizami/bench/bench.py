@@ -13,6 +13,7 @@ from zlib import crc32
 
 from kizami.bench.cases import Case
 from kizami.bench.client import FaultError, Worker, WorkerSettings
+from kizami.bench.files import copy_tokenizer_json
 from kizami.bench.lab.engines import WAYS
 from kizami.bench.lab.inputs import Prompt, write_prompts
 from kizami.bench.prompts import Prompts
@@ -21,6 +22,9 @@ from kizami.bench.table import OURS
 __all__ = ["Bench"]
 
 ORACLE = "tiktoken"
+"""The published path of Kimi K3."""
+JSON_ORACLE = "tokenizers"
+"""That of models which are published as `tokenizer.json`."""
 
 
 class Bench:
@@ -30,6 +34,7 @@ class Bench:
         engines: Names of the engines that are there.
         absent: Why others are not.
         folder: A temporary folder, for inputs.
+        models: Where the folders of models other than Kimi K3 are; None for nowhere.
         say: Shows a person what is going on.
     """
 
@@ -40,25 +45,26 @@ class Bench:
         prompts: Prompts,
         settings: WorkerSettings,
         say: Callable[[str], None],
+        models: Path | None = None,
     ) -> None:
         self.engines = engines
         self.absent = absent
         self.prompts = prompts
         self.settings = settings
         self.folder = settings.folder
+        self.models = models
         self.say = say
         self._oracle: Worker | None = None
-        self._has_oracle = ORACLE not in absent
+        self._oracle_model = ""
+        self._without_oracle = {""} if ORACLE in absent else set()
         self._shared: dict[str, Worker] = {}
-        self._shared_key: tuple[str, int | None] | None = None
+        self._shared_key: tuple[str, str, int | None] | None = None
         self._warmed: set[tuple[str, str]] = set()
 
     def close(self) -> None:
         """End all processes."""
         self.drop_shared()
-        if self._oracle is not None:
-            self._oracle.close()
-            self._oracle = None
+        self._end_oracle()
 
     def names(self, case: Case) -> list[str]:
         """The engines that a case measures now."""
@@ -73,14 +79,27 @@ class Bench:
             FaultError: It cannot be loaded; it counts as absent from now on.
         """
         try:
-            return Worker(engine, self.settings, case.threads)
+            return Worker(engine, self._settings(case.model), case.threads)
         except FaultError as fault:
-            self.absent[engine] = str(fault)
+            # What cannot load one of the other models may load the next.
+            if not case.model:
+                self.absent[engine] = str(fault)
             raise
+
+    def _settings(self, model: str) -> WorkerSettings:
+        """For the workers of a model, whose files are made now if they are not there."""
+        if not model:
+            return self.settings
+        assert self.models is not None
+        folder = self.folder / "models" / model
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            copy_tokenizer_json(self.models / model, folder)
+        return WorkerSettings(folder, self.settings.cpus, self.settings.limit)
 
     def shared(self, engine: str, case: Case) -> tuple[Worker, bool]:
         """The engine's process for the cases that share one; is it new to this kind of text?"""
-        key = (case.worker or f"{case.suite}/{case.name}", case.threads)
+        key = (case.model, case.worker or f"{case.suite}/{case.name}", case.threads)
         if key != self._shared_key:
             self.drop_shared()
             self._shared_key = key
@@ -123,22 +142,28 @@ class Bench:
         return self.prompts.of_chars(case.kind, case.chars, seed)
 
     def truth(
-        self, answers: dict[str, dict[str, Any]], task: str, **facts: Any
+        self, answers: dict[str, dict[str, Any]], model: str, task: str, **facts: Any
     ) -> dict[str, Any] | None:
         """The right answer: the oracle's, if it was among those asked, else it is asked now."""
-        if ORACLE in answers:
-            return answers[ORACLE]
-        if not self._has_oracle:
+        oracle = JSON_ORACLE if model else ORACLE
+        if oracle in answers:
+            return answers[oracle]
+        if model in self._without_oracle:
             return None
         try:
-            if self._oracle is None:
-                self._oracle = Worker(ORACLE, self.settings)
+            if self._oracle is None or self._oracle_model != model:
+                self._end_oracle()
+                self._oracle_model = model
+                self._oracle = Worker(oracle, self._settings(model))
             return self._oracle.ask(task, **facts)
         except FaultError as fault:
             self.say(f"ids are not compared: the published path failed: {fault}")
         if self._oracle is None:
-            self._has_oracle = False  # it cannot be loaded
-        else:
+            self._without_oracle.add(model)  # it cannot be loaded
+        self._end_oracle()
+        return None
+
+    def _end_oracle(self) -> None:
+        if self._oracle is not None:
             self._oracle.close()
             self._oracle = None
-        return None

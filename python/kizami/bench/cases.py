@@ -32,6 +32,7 @@ class Case:
     Attributes:
         name: Unique in its suite; `suite/name` is unique.
         suite: The file that it comes from.
+        model: The folder of its model, in the folder of models; empty for Kimi K3.
         mode: A name in `modes.MODES`.
         shape: A name in `prompts.SHAPES`.
         kind: A kind of text.
@@ -50,6 +51,7 @@ class Case:
     name: str
     suite: str
     mode: str
+    model: str = ""
     shape: str = "text"
     kind: str = "agent"
     tokens: int | None = None

@@ -6,6 +6,7 @@ the ranks imply. All 256 control names are told to all of them.
 
 from __future__ import annotations
 
+import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from typing import Any
 import kizami
 from kizami import _native
 from kizami._export import byte_letters
+from kizami.errors import InvalidValueError
 
-__all__ = ["write_model_files"]
+__all__ = ["copy_tokenizer_json", "write_model_files"]
 
 
 def write_model_files(folder: Path, tokenizer_json: bool = True) -> None:
@@ -39,6 +41,26 @@ def write_model_files(folder: Path, tokenizer_json: bool = True) -> None:
     )
     if tokenizer_json:
         _write(folder / "tokenizer.json", _merge_list(ranks, added))
+
+
+def copy_tokenizer_json(source: Path, folder: Path) -> None:
+    """Another model's `tokenizer.json`, which may be compressed by gzip, into the folder.
+
+    Raises:
+        InvalidValueError: There is none.
+    """
+    for name, read in (("tokenizer.json", Path.read_bytes), ("tokenizer.json.gz", _unzipped)):
+        if (source / name).exists():
+            (folder / "tokenizer.json").write_bytes(read(source / name))
+            return
+    raise InvalidValueError(
+        f"{source} has no tokenizer.json; give a folder with one folder for each model",
+        source=str(source),
+    )
+
+
+def _unzipped(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
 
 
 def _write(path: Path, data: Any) -> None:

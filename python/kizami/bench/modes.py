@@ -85,7 +85,11 @@ def _encode_input(bench: Bench, case: Case) -> Given:
 
     def given(number: int) -> tuple[bytes, int, Truth]:
         path, data, size = bench.inputs(case, number)
-        return data, size, lambda answers: bench.truth(answers, "encode", file=str(path))
+        return (
+            data,
+            size,
+            lambda answers: bench.truth(answers, case.model, "encode", file=str(path)),
+        )
 
     return given
 
@@ -93,7 +97,7 @@ def _encode_input(bench: Bench, case: Case) -> Given:
 def _warm_up(bench: Bench, case: Case, results: Results) -> None:
     """Traffic of the same kind, not timed: 200,000 tokens once, then prompts as the case's."""
     general = replace(case, tokens=_WARM_TOKENS, bytes=None, chars=None, prompts=1)
-    if case.shape == "text":
+    if case.shape == "text" and not case.model:
         general = replace(general, shape="118")
     for name in list(results):
         try:
@@ -126,7 +130,7 @@ def _grow(bench: Bench, case: Case, results: Results) -> None:
 
     def given(number: int) -> tuple[bytes, int, Truth]:
         _, data, size = bench.inputs(case, number)
-        return data, size, lambda answers: bench.truth(answers, "grow", **facts)
+        return data, size, lambda answers: bench.truth(answers, case.model, "grow", **facts)
 
     def ask(name: str, number: int) -> dict[str, Any]:
         worker, _ = bench.shared(name, case)
@@ -178,7 +182,11 @@ def _decode(bench: Bench, case: Case, results: Results) -> None:
         ids = tokenizer.encode_segments(bench.prompt(longer, number))[: case.tokens]
         np.save(path, ids)
         data = ids.tobytes()
-        return data, len(data), lambda answers: bench.truth(answers, case.mode, file=str(path))
+        return (
+            data,
+            len(data),
+            lambda answers: bench.truth(answers, case.model, case.mode, file=str(path)),
+        )
 
     def ask(name: str, number: int) -> dict[str, Any]:
         worker, _ = bench.shared(name, case)
@@ -214,7 +222,11 @@ def _memory(bench: Bench, case: Case, results: Results) -> None:
         seed = number * 100_000
         data = f"random words: {case.prompts} times {case.bytes}, {seed}".encode()
         size = case.prompts * (case.bytes or 0)
-        return data, size, lambda answers: bench.truth(answers, "traffic", seed=seed, **facts)
+        return (
+            data,
+            size,
+            lambda answers: bench.truth(answers, case.model, "traffic", seed=seed, **facts),
+        )
 
     for name, answer in _rounds(bench, case, results, ask, given):
         results[name].seconds += _seconds(answer)
@@ -256,7 +268,11 @@ def own_text(bench: Bench, case: Case, text: str) -> list[Result]:
     size = len(text.encode())
 
     def given(number: int) -> tuple[bytes, int, Truth]:
-        return data, size, lambda answers: bench.truth(answers, "encode", file=str(path))
+        return (
+            data,
+            size,
+            lambda answers: bench.truth(answers, case.model, "encode", file=str(path)),
+        )
 
     def ask(name: str, number: int) -> dict[str, Any]:
         if case.mode == "cold":

@@ -43,6 +43,8 @@ class Options:
         texts: Own texts by name, for the cases of `own_cases`.
         command: How the run was started, for the record.
         limit: Seconds that an engine has for one answer.
+        models: A folder with a folder for each model other than Kimi K3; without it, their cases
+            are left out.
     """
 
     engines: Sequence[str] = ()
@@ -51,6 +53,7 @@ class Options:
     texts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     limit: float = 120.0
+    models: Path | None = None
 
 
 def roll_call(wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -87,6 +90,9 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
     here = machine()
     if (here["load_average"] or 0) > 0.3 * (here["cpus"] or 1):
         say(f"this machine is busy (load average {here['load_average']}): figures will be uneven")
+    if options.models is None and any(case.model for case in cases):
+        say("cases of other models are left out: `--models FOLDER` says where their files are")
+        cases = [case for case in cases if not case.model]
     texts = Texts()
     facts = {
         "sources": texts.origins({case.kind for case in cases}),
@@ -98,9 +104,12 @@ def run(cases: Sequence[Case], options: Options, say: Say) -> list[dict[str, Any
     }
     lines: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="kizami-bench-") as folder:
-        write_model_files(Path(folder), tokenizer_json=any(name in engines for name in NEED_JSON))
+        if any(not case.model for case in cases):
+            with_json = any(name in engines for name in NEED_JSON)
+            write_model_files(Path(folder), tokenizer_json=with_json)
         settings = WorkerSettings(Path(folder), options.cpus, options.limit)
-        with closing(Bench(engines, absent, Prompts(texts), settings, say)) as bench:
+        prompts = Prompts(texts)
+        with closing(Bench(engines, absent, prompts, settings, say, options.models)) as bench:
             for number, case in enumerate(cases, 1):
                 # A gigabyte of traffic is one round, whatever is asked of the others.
                 if options.rounds and case.mode != "memory":

@@ -44,6 +44,12 @@ __all__ = ["bench"]
 )
 @errors_option
 @click.option(
+    "--models",
+    type=click.Path(file_okay=False, exists=True),
+    metavar="DIR",
+    help="Folders of other models, each with a tokenizer.json, for the suite `models`.",
+)
+@click.option(
     "-o",
     "--out",
     type=click.Path(dir_okay=False),
@@ -80,6 +86,7 @@ def bench(
     pin: str | None,
     texts: tuple[str, ...],
     errors: str,
+    models: str | None,
     out: str | None,
     plot: str | None,
     record: str | None,
@@ -98,6 +105,7 @@ def bench(
       kizami bench --cases 'warm-118-*' --engines kizami,tiktoken
       kizami bench --cases scripts --pin 0 --plot plots
       kizami bench --text prompt.txt
+      kizami bench --cases models --models tokenizers
       kizami bench --check record.jsonl
     """
     from kizami.bench import cases as known
@@ -123,6 +131,7 @@ def bench(
             rounds=rounds,
             cpus=_cpus(pin),
             texts=own,
+            models=Path(models) if models else None,
             command=shlex.join(["kizami", *sys.argv[1:]]),
         )
         chosen = own_cases(own) if own else known.select(_names(cases), quick)

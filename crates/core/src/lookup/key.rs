@@ -42,6 +42,13 @@ impl Key {
         Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 }
     }
 
+    /// The key of the same bytes where they are not a whole pre-token; equal to no other kind of key.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_part(self) -> Key {
+        Key { high: self.high | PART << 56, ..self }
+    }
+
     /// Whether the keys are equal; unlike `==`, without a branch.
     #[inline(always)]
     #[must_use]
@@ -78,6 +85,9 @@ impl Key {
         fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93).wrapping_mul(0xa076_1d64_78bd_642f)
     }
 }
+
+/// Added to the length in the key of a part.
+const PART: u64 = 0x80;
 
 impl std::hash::Hash for Key {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
@@ -118,6 +128,14 @@ impl LongKey {
         }
         words[3] |= (len as u64) << 56;
         LongKey(words)
+    }
+
+    /// As [`Key::of_part`].
+    #[inline(always)]
+    #[must_use]
+    pub fn of_part(self) -> LongKey {
+        let [a, b, c, d] = self.0;
+        LongKey([a, b, c, d | PART << 56])
     }
 
     /// A 64-bit hash of the key.

@@ -89,14 +89,31 @@ impl Borders {
         let first = piece.iter().position(|&byte| is_start(byte)).unwrap_or(piece.len() - 1);
         let (mut before, len) = decode_at(piece, first);
         let mut at = first + len;
-        while at < piece.len() {
-            let (here, len) = decode_at(piece, at);
+        let mut last_byte = piece[at.min(piece.len()) - 1];
+        let mut step = |at: usize, here: u32, last_of_here: u8| {
             // Nearly every pair of ASCII characters is in some token: not worth a look.
             let ascii = before < 0x80 && here < 0x80;
-            let parted = at + len > piece.len();
             ends[found] = to_u32(at);
-            found += usize::from(!(ascii | parted | self.may_join(before, piece[at - 1], group(here))));
-            before = here;
+            found += usize::from(!(ascii | self.may_join(before, last_byte, group(here))));
+            (before, last_byte) = (here, last_of_here);
+        };
+        while let Some(bytes) = piece.get(at..).and_then(<[u8]>::first_chunk::<4>) {
+            // Most of what comes here are characters of three bytes.
+            if let [0xe0..=0xef, second, third, _] = *bytes {
+                let [first, second, last] = [bytes[0], second, third].map(u32::from);
+                step(at, (first & 0x0f) << 12 | (second & 0x3f) << 6 | last & 0x3f, third);
+                at += 3;
+            } else {
+                let (here, len) = decode_at(bytes, 0);
+                step(at, here, bytes[len - 1]);
+                at += len;
+            }
+        }
+        while at < piece.len() {
+            let (here, len) = decode_at(piece, at);
+            // Half a character at the end.
+            let Some(&last_of_here) = piece.get(at + len - 1) else { break };
+            step(at, here, last_of_here);
             at += len;
         }
         ends[found] = to_u32(piece.len());

@@ -7,7 +7,7 @@
 //! Tokens with ids below [`PairTable::limit`] come first: all pairs that make one are looked up in the near part of the
 //! pair table alone. When no such join is left, every pair that stands is asked for in the far part, and from then on only
 //! that part is: a join there gives a token above the limit, and whatever that is a part of is above it, too (this is
-//! what needs [`MergeTables::greedy`]).
+//! [`MergeTables::in_stages`]).
 //!
 //! # Invariants of a `Lane`
 //! 1. `keys[p]` is `rank << 4 | p` if a part starts at `p` and it and the next part are known to make a token, else
@@ -217,7 +217,7 @@ impl Lane {
         let best = match self.stage {
             Stage::Near => {
                 // Beside the two keys that come now, which a wide load would wait for.
-                let best = self.answers(pairs, PairTable::near);
+                let best = self.answers::<false>(pairs);
                 if best >= self.limit {
                     self.ask_all(pairs);
                     return true;
@@ -225,7 +225,7 @@ impl Lane {
                 best
             }
             Stage::All => self.answer_all(pairs),
-            Stage::Far => self.answers(pairs, PairTable::far_asked),
+            Stage::Far => self.answers::<true>(pairs),
         };
         if best >= NEVER {
             return false;
@@ -251,12 +251,14 @@ impl Lane {
         true
     }
 
-    /// Takes the answers; the least key.
+    /// Takes the answers of one part of the table; the least key.
     #[inline(always)]
-    fn answers(&mut self, pairs: &PairTable, look: impl Fn(&PairTable, u32, u32) -> u32) -> u32 {
+    fn answers<const FAR: bool>(&mut self, pairs: &PairTable) -> u32 {
         let mut best = minimum(&self.keys);
         for (&place, &[left, right]) in self.places.iter().zip(&self.asked) {
-            let key = look(pairs, left, right) << PLACE_BITS | place;
+            // By a name and not as an argument: that would not be inlined, and be compiled for the plain processor.
+            let joined = if FAR { pairs.far_asked(left, right) } else { pairs.near(left, right) };
+            let key = joined << PLACE_BITS | place;
             self.keys[ix(place & PLACE)] = key;
             best = best.min(key);
         }

@@ -22,7 +22,8 @@
 //!
 //! # Strategies
 //! - [`merge_short`](short::merge_short): the definition in registers, up to 32 bytes. Any vocabulary.
-//! - [`Words`](lockstep::Words): the same for many words of up to 15 bytes, a join of each in turn. Needs lemma 2.
+//! - [`Words`](lockstep::Words): the same for many words of up to 15 bytes, a join of each in turn. Needs
+//!   [`MergeTables::in_stages`].
 //! - [`merge_greedy`](greedy::merge_greedy): longest match, repaired where a pair is invalid. Linear in practice
 //!   (each position is given up at most once); needs lemma 2.
 //! - [`merge_long`](long::merge_long): both of these on windows of a long piece, stitched. Linear; needs lemma 2.
@@ -129,6 +130,8 @@ pub struct MergeTables {
     pub(crate) singles: u32,
     /// Whether lemma 2 holds for this vocabulary.
     pub(crate) greedy: bool,
+    /// Whether a token of the near part of the pair table has no part of the far one.
+    pub(crate) in_stages: bool,
 }
 
 /// Memory that the strategies reuse from call to call.
@@ -261,8 +264,9 @@ impl MergeTables {
         let singles = count_singles(&bytes);
         let greedy = bytes.iter().all(|&byte| byte < singles || byte == NONE)
             && splits.iter().all(|&(left, right, token)| left < token && right < token);
+        let in_stages = splits.iter().all(|split| split.2 >= pairs.limit() || split.0.max(split.1) < pairs.limit());
         let (parts, trie) = (parts.into(), trie?);
-        Ok(MergeTables { parts, pairs, borders, byte_pairs, trie, bytes, singles, greedy })
+        Ok(MergeTables { parts, pairs, in_stages, borders, byte_pairs, trie, bytes, singles, greedy })
     }
 
     /// Whether BPE can make the token of that rank: it is a single byte or has a split.
@@ -308,6 +312,12 @@ impl MergeTables {
         } else {
             heap::merge_heap(self, piece, scratch);
         }
+    }
+
+    /// Whether the vocabulary allows [`lockstep::Words`].
+    #[must_use]
+    pub fn in_stages(&self) -> bool {
+        self.in_stages
     }
 
     /// Whether the vocabulary allows [`greedy::merge_greedy`] (lemma 2).

@@ -30,7 +30,7 @@ const SYMBOLS: u16 = set(&[SYMBOL]);
 
 /// Whether stage 2 matches the character.
 #[inline(always)]
-fn is_cjk(code_point: u32) -> bool {
+pub(super) fn is_cjk(code_point: u32) -> bool {
     matches!(code_point, 0x3040..=0x30ff | 0x4e00..=0x9fa5)
 }
 

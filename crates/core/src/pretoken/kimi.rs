@@ -20,8 +20,6 @@
 //! Complexity: linear. Each character is looked at a bounded number of times: a run of white space
 //! at most twice (once for its newlines, once for what follows the last of them).
 
-use super::Batch;
-use crate::simd::{Form, Level};
 use crate::unicode::{
     CASELESS, HAN_LETTER, HAN_NUMBER, HAN_OTHER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER, class_of,
     class_of_byte, decode_at,
@@ -38,29 +36,6 @@ pub const KIMI_PATTERN: &str = concat!(
     r"\s+(?!\S)|",
     r"\s+",
 );
-
-/// Fills `batch` from `at`; see [`super::Pattern::fill`].
-#[inline]
-pub(super) fn fill(level: Level, text: &[u8], at: usize, batch: &mut Batch) -> usize {
-    match level.0 {
-        Form::Scan => scan(text, at, batch),
-        Form::Scalar => level.run(super::kimi_planes::Fill { classify: crate::simd::Scalar, text, at, batch }),
-        #[cfg(target_arch = "x86_64")]
-        Form::Avx2(classify) => level.run(super::kimi_planes::Fill { classify, text, at, batch }),
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-        Form::Neon => level.run(super::kimi_planes::Fill { classify: crate::simd::Neon, text, at, batch }),
-    }
-}
-
-/// The scanner alone: the twin of `kimi_planes`.
-fn scan(text: &[u8], mut at: usize, batch: &mut Batch) -> usize {
-    while at < text.len() && !batch.is_full() {
-        let end = next_end(text, at);
-        batch.push(at, end);
-        at = end;
-    }
-    at
-}
 
 /// See [`super::Pattern::is_hard_boundary`]. Three places, each independent of all context:
 ///

@@ -14,16 +14,21 @@
 //! 4. Time is linear in the text for scanners.
 
 mod cl100k;
+mod cl100k_planes;
 mod deepseek;
+mod deepseek_planes;
 #[cfg(feature = "general-pattern")]
 mod general;
 mod gpt2;
+mod gpt2_planes;
 mod kimi;
 mod kimi_planes;
 mod known;
 mod o200k;
+mod o200k_planes;
 #[cfg(feature = "general-pattern")]
 mod oniguruma;
+mod planes;
 #[cfg(feature = "general-pattern")]
 mod prefix;
 mod scan;
@@ -273,21 +278,26 @@ impl Pattern {
     /// As [`Pattern::fill`], behind what is in `batch`.
     #[inline]
     pub(crate) fn append(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
+        self.append_at_level(crate::simd::level(), text, at, batch)
+    }
+
+    #[inline]
+    fn append_at_level(&self, level: Level, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         match self {
-            Pattern::Kimi => Ok(kimi::fill(crate::simd::level(), text, at, batch)),
-            _ => self.append_other(text, at, batch),
+            Pattern::Kimi => Ok(planes::fill(level, kimi_planes::Kimi, text, at, batch)),
+            _ => self.append_other(level, text, at, batch),
         }
     }
 
-    /// [`Pattern::append`] for all that is not Kimi's, out of its way.
+    /// The same for all that is not Kimi's, out of its way.
     #[inline(never)]
-    fn append_other(&self, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
+    fn append_other(&self, level: Level, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         Ok(match self {
-            Pattern::Kimi => kimi::fill(crate::simd::level(), text, at, batch),
-            Pattern::Gpt2 => scan::fill(text, at, batch, gpt2::next_end),
-            Pattern::Cl100k(rules) => scan::fill(text, at, batch, |text, at| cl100k::next_end(rules, text, at)),
-            Pattern::O200k(rules) => scan::fill(text, at, batch, |text, at| o200k::next_end(rules, text, at)),
-            Pattern::Deepseek => scan::fill(text, at, batch, deepseek::next_end),
+            Pattern::Kimi => planes::fill(level, kimi_planes::Kimi, text, at, batch),
+            Pattern::Gpt2 => planes::fill(level, gpt2_planes::Gpt2, text, at, batch),
+            Pattern::Cl100k(rules) => planes::fill(level, rules, text, at, batch),
+            Pattern::O200k(rules) => planes::fill(level, rules, text, at, batch),
+            Pattern::Deepseek => planes::fill(level, deepseek_planes::Deepseek, text, at, batch),
             #[cfg(feature = "general-pattern")]
             Pattern::General(general) => return general.fill(text, at, batch),
         })
@@ -299,10 +309,7 @@ impl Pattern {
     /// As [`Pattern::fill`].
     pub fn fill_at_level(&self, level: Level, text: &[u8], at: usize, batch: &mut Batch) -> Result<usize, Error> {
         batch.len = 0;
-        match self {
-            Pattern::Kimi => Ok(kimi::fill(level, text, at, batch)),
-            _ => self.append_other(text, at, batch),
-        }
+        self.append_at_level(level, text, at, batch)
     }
 
     /// Whether a split may depend on what stands before its start, so that a stretch must be given alone.

@@ -65,6 +65,9 @@ pub trait Classify: Copy {
     /// `before` is what this returned for the 64 bytes before: the class of a character that began there. The result is
     /// the class of the last of the 64 bytes if that is not ASCII, else [`crate::unicode::OTHER`].
     fn characters(self, window: &[u8; WINDOW], before: u8, planes: &mut Planes) -> u8;
+
+    /// The bytes from `low` to `high`, which are not all that there are.
+    fn range(self, bytes: &[u8; 64], low: u8, high: u8) -> u64;
 }
 
 /// Work that is compiled once for each form. Implementors mark `run` and what it calls `#[inline(always)]`: what is not

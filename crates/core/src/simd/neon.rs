@@ -30,6 +30,18 @@ impl Classify for Neon {
         // SAFETY: this file is compiled for targets with NEON only.
         unsafe { characters(window, before, planes) }
     }
+
+    #[inline(always)]
+    fn range(self, bytes: &[u8; 64], low: u8, high: u8) -> u64 {
+        // SAFETY: this file is compiled for targets with NEON only.
+        unsafe { range_of(bytes, low, high) }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn range_of(bytes: &[u8; 64], low: u8, high: u8) -> u64 {
+    bits(range(load(bytes), low, high))
 }
 
 #[inline]

@@ -9,22 +9,25 @@ use crate::unicode::{
 #[derive(Debug, Clone, Copy)]
 pub struct Scalar;
 
+/// The bytes that pass a test.
+#[inline(always)]
+fn plane(bytes: &[u8; 64], test: impl Fn(u8) -> bool) -> u64 {
+    // Eight bytes a step give eight bits; the compiler turns the comparisons into vectors where the target has any.
+    let mut bits = 0u64;
+    for (i, chunk) in (0u32..).zip(bytes.chunks_exact(8)) {
+        let mut byte = 0u64;
+        for (j, &b) in (0u32..).zip(chunk) {
+            byte |= u64::from(test(b)) << j;
+        }
+        bits |= byte << (8 * i);
+    }
+    bits
+}
+
 impl Classify for Scalar {
     #[inline(always)]
     fn ascii(self, bytes: &[u8; 64]) -> Planes {
-        // Eight bytes a step give eight bits of each plane; the compiler turns the comparisons into vectors where
-        // the target has any.
-        let plane = |test: fn(u8) -> bool| {
-            let mut bits = 0u64;
-            for (i, chunk) in (0u32..).zip(bytes.chunks_exact(8)) {
-                let mut byte = 0u64;
-                for (j, &b) in (0u32..).zip(chunk) {
-                    byte |= u64::from(test(b)) << j;
-                }
-                bits |= byte << (8 * i);
-            }
-            bits
-        };
+        let plane = |test: fn(u8) -> bool| plane(bytes, test);
         Planes {
             lower: plane(|b| b.is_ascii_lowercase()),
             upper: plane(|b| b.is_ascii_uppercase()),
@@ -55,6 +58,11 @@ impl Classify for Scalar {
             add(planes, class, bit);
         }
         if planes.non_ascii >> 63 == 1 { class } else { OTHER }
+    }
+
+    #[inline(always)]
+    fn range(self, bytes: &[u8; 64], low: u8, high: u8) -> u64 {
+        plane(bytes, |byte| (low..=high).contains(&byte))
     }
 }
 

@@ -47,6 +47,12 @@ impl Classify for Avx2 {
         // SAFETY: the witness `self` exists only on processors with AVX2.
         unsafe { characters(window, before, planes) }
     }
+
+    #[inline(always)]
+    fn range(self, bytes: &[u8; 64], low: u8, high: u8) -> u64 {
+        // SAFETY: the witness `self` exists only on processors with AVX2.
+        unsafe { range_of(bytes, low, high) }
+    }
 }
 
 /// Runs `task`, compiled for AVX2 and what comes with it: to be called where a witness exists.
@@ -141,6 +147,12 @@ fn both(x: Pair, y: Pair) -> Pair {
 #[target_feature(enable = "avx2")]
 fn either(x: Pair, y: Pair) -> Pair {
     (_mm256_or_si256(x.0, y.0), _mm256_or_si256(x.1, y.1))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn range_of(bytes: &[u8; 64], low: u8, high: u8) -> u64 {
+    bits(range(load(bytes), low, high))
 }
 
 #[inline]

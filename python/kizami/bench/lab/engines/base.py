@@ -24,10 +24,15 @@ class ModelFiles:
     """The model's files as rivals read them, made by `kizami.bench.files`.
 
     Attributes:
-        folder: Holds `tiktoken.model`, `tokenizer_config.json` and `tokenizer.json`.
+        folder: Holds `tokenizer.json`; for Kimi K3 also the rank file and its configuration.
     """
 
     folder: Path
+
+    @property
+    def is_kimi(self) -> bool:
+        """Is it Kimi K3? Others are their `tokenizer.json` and nothing else."""
+        return (self.folder / "facts.json").exists()
 
     @property
     def ranks(self) -> str:

@@ -13,15 +13,17 @@ class Under(Engine):
     """Its tokenizer of the model's `tokenizer.json`."""
 
     package = distribution = "basetenkenizer"
-    way = "Tokenizer.encode_segments(tiktoken_safe=True).into_numpy()"
+    way = "Tokenizer.encode_segments(tiktoken_safe: for Kimi).into_numpy()"
 
     def load(self, files: ModelFiles) -> None:
         """Read `tokenizer.json`, as it does for a model of the hub."""
         self.tokenizer = self.module.Tokenizer.from_file(files.tokenizer_json)
+        self.cuts = files.is_kimi
 
     def encode_segments(self, segments: Segments) -> Ids:
         """One call."""
-        ids: Ids = self.tokenizer.encode_segments(segments).into_numpy()["ids"]
+        encoding = self.tokenizer.encode_segments(segments, tiktoken_safe=self.cuts)
+        ids: Ids = encoding.into_numpy()["ids"]
         return ids
 
     def decode(self, ids: Any) -> str:

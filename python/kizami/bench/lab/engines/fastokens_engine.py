@@ -15,7 +15,7 @@ __all__ = ["Under"]
 
 
 class Under(Engine):
-    """Its tokenizer of the model's rank file."""
+    """Its tokenizer of the model's rank file, or of `tokenizer.json`."""
 
     package = distribution = "fastokens"
     way = "its own Python cuts, then Tokenizer.encode_segments"
@@ -26,7 +26,11 @@ class Under(Engine):
         self.cut = import_module("fastokens._tiktoken").split_like_tiktoken_text_piece
 
     def load(self, files: ModelFiles) -> None:
-        """Read the rank file."""
+        """Read the rank file; of a model that is not cut, `tokenizer.json`."""
+        if not files.is_kimi:
+            self.cut = lambda text: [text]
+            self.tokenizer = self.module.Tokenizer.from_file(files.tokenizer_json)
+            return
         pattern, controls = files.facts()
         self.tokenizer = self.module.Tokenizer.from_tiktoken(
             files.ranks, pattern=pattern, special_tokens=controls

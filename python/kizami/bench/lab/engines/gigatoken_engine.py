@@ -16,13 +16,16 @@ __all__ = ["Under"]
 
 
 class Under(Engine):
-    """Both tokenizers read the model's rank file."""
+    """Both tokenizers read the model's rank file, if it has one."""
 
     package = distribution = "gigatoken"
     way = "two tokenizers, one call a segment, numpy.concatenate; no cuts"
 
     def load(self, files: ModelFiles) -> None:
-        """Read the rank file twice."""
+        """Read the rank file twice; or `tokenizer.json`, with control tokens always."""
+        if not files.is_kimi:
+            self.plain = self.special = self.module.Tokenizer(files.tokenizer_json).backend
+            return
         _, controls = files.facts()
         make = self.module.Tokenizer.from_tiktoken
         # The native tokenizers inside: a call on the wrapper only costs a step more.

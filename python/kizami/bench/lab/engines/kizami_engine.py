@@ -10,14 +10,14 @@ __all__ = ["Under"]
 
 
 class Under(Engine):
-    """The bundled model; nothing is read from the model's files."""
+    """The bundled model, for which nothing is read from the model's files; or `tokenizer.json`."""
 
     package = distribution = "kizami"
     way = "Tokenizer.encode_segments, one call for all segments"
 
     def load(self, files: ModelFiles) -> None:
-        """Load the bundled model."""
-        self.tokenizer = self.module.load("kimi-k3")
+        """Load the bundled model, or the file."""
+        self.tokenizer = self.module.load("kimi-k3" if files.is_kimi else files.tokenizer_json)
 
     def set_threads(self, count: int) -> None:
         """Use its own knob."""
