@@ -121,6 +121,8 @@ impl Tokenizer {
                 }
                 Part::Text(from, to) => (from, to),
             };
+            // Two names may have taken the same white space.
+            found.placed &= end == from;
             end = to;
             let given = &text[from..to];
             let piece = match &self.normalizer {
@@ -144,11 +146,11 @@ impl Tokenizer {
                     Ok(())
                 }
                 Part::Text(from, to) => {
+                    found.placed &= at == from;
                     at = to;
                     self.find_in_text(&piece.as_bytes()[from..to], from, &origin, ids, found)
                 }
             })?;
-            // Two names may have taken the same white space.
             found.placed &= at == piece.len();
             Ok(())
         })?;

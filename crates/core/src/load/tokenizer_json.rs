@@ -352,6 +352,7 @@ impl<'de> Deserialize<'de> for Merges<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     const FILE: &[u8] = br#"{"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": [],
         "model": {"type": "BPE", "vocab": {"a": 0, "<a>": 7, "\u4e2d": 2, "\u0120a": 3}, "merges": []}}"#;
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn parts_are_all_but_the_model() {
         let parts: Value = serde_json::from_str(&parts_of_tokenizer_json(FILE).unwrap()).unwrap();
-        let want = serde_json::json!({"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": []});
+        let want = json!({"version": "1.0", "decoder": {"type": "ByteLevel"}, "added_tokens": []});
         assert_eq!(parts, want);
         assert!(parts_of_tokenizer_json(b"[]").is_err());
         assert!(parts_of_tokenizer_json(b"\xff").is_err());

@@ -79,7 +79,7 @@ class Encoding:
         Raises:
             AssertionError: The number of tokens is another.
             ValueError: The pattern does not compile, or no vocabulary can be like this: a token of
-                text lacks its single bytes, an id or a name is there twice.
+                text lacks its single bytes, or a name has the id of another token.
             TypeError: A part has the wrong type.
 
         Cost: that of building the tables, a few times what tiktoken takes; with the same parts
