@@ -38,11 +38,13 @@ class _Conversation(NamedTuple):
         messages: Copies that nobody else can change; None for what cannot be copied.
         options: The same of the options, in a list.
         marks: Places where rendering may begin: index of the message, index of the segment.
+        version: That of the native session whose segments the marks are places in.
     """
 
     messages: list[Any]
     options: list[Any]
     marks: list[tuple[int, int]]
+    version: int
 
 
 class Session:
@@ -131,9 +133,8 @@ class Session:
         """
         chunks = flag(legacy_chunks, "legacy_chunks")
         with self._lock:
-            ids = self._native.encode(segments, chunks, 0)
             self._conversation = None
-            return ids
+            return self._native.encode(segments, chunks)
 
     def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Ids:
         """`Tokenizer.encode_chat`, with the work of what is new.
@@ -159,9 +160,10 @@ class Session:
         from kizami.chat import kimi_k3
 
         given = [_native.remembered(options)]
-        talk = self._conversation
+        # Taken away until all is done: an exception, a signal too, may come in between.
+        talk, self._conversation = self._conversation, None
         if talk is None or _native.common_prefix(talk.options, given) == 0:
-            talk = _Conversation([], given, [])
+            talk = _Conversation([], given, [], 0)
         same = _native.common_prefix(talk.messages, messages)
         # The last place before which nothing has changed.
         marks = bisect_right(talk.marks, (min(same, len(messages) - 1), _END))
@@ -177,13 +179,18 @@ class Session:
             for message, copy in zip(messages[same:], copies, strict=False)
         ]
         rendered = kimi_k3.render_from(talk.messages[start:same] + new, start, **options)
-        ids = self._native.encode(rendered.segments, True, segment)
+        done = self._native.encode_behind(rendered.segments, segment, talk.version)
+        if done is None:
+            # To render may run the caller's code, and that has used this session.
+            return self._encode_k3(messages, options)
+        ids, version = done
         # Who is warned of a message is warned of it every time.
-        self._conversation = None if rendered.warned else talk
-        del talk.marks[max(marks - 1, 0) :]
-        talk.marks.extend((message, segment + at) for message, at in rendered.marks)
-        del talk.messages[same:]
-        talk.messages.extend(copies)
+        if not rendered.warned:
+            del talk.marks[max(marks - 1, 0) :]
+            talk.marks.extend((message, segment + at) for message, at in rendered.marks)
+            del talk.messages[same:]
+            talk.messages.extend(copies)
+            self._conversation = talk._replace(version=version)
         return ids
 
     def __repr__(self) -> str:

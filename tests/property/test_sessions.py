@@ -145,6 +145,23 @@ def test_a_branch_finds_its_trunk() -> None:
         assert after.reused - before.reused >= len(K3.encode_segments(trunk))
 
 
+def test_texts_that_differ_in_few_places_are_kept_side_by_side() -> None:
+    cache = SessionCache(K3, max_bytes=1 << 24)
+    system = "Instructions that all users share. " * 200
+
+    def prompts(user: int) -> list[list[tuple[str, bool]]]:
+        middle = len(system) // 2 + 123
+        text = f"{system[:middle]}user {user:04}{system[middle:]}"
+        return [[(text, False), ("hello " * turn, False)] for turn in range(1, 5)]
+
+    for user in range(10):
+        for prompt in prompts(user):
+            assert np.array_equal(cache.encode_segments(prompt), K3.encode_segments(prompt))
+
+    held = cache.statistics()
+    assert held.reused > 0.8 * held.ids
+
+
 def test_b69_options_are_a_part_of_what_is_known() -> None:
     text = "a" * (RUN + 10) + "<|open|>"
     session, cache = K3.session(), SessionCache(K3, max_bytes=1 << 22)

@@ -545,3 +545,20 @@ def test_the_cost_is_linear_for_what_no_model_writes(tokenizer: Tokenizer, unit:
     short = min(seconds(200) for _ in range(3))
     long = min(seconds(2_000) for _ in range(2))
     assert long / short < 30  # 10 is linear, 100 is quadratic
+
+
+def test_ids_of_any_type_that_is_an_index(tokenizer: Tokenizer) -> None:
+    class Id:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def __index__(self) -> int:
+            return self.value
+
+    text = "Easy." + THINK_TO_RESPONSE + "Four." + "<|close|>response<|sep|>" + END
+    ids = tokenizer.encode(text, allow_special=True).tolist()
+    want = parse(ids, tokenizer=tokenizer)
+
+    assert want.message["content"] == "Four."
+    assert parse([Id(id_) for id_ in ids], tokenizer=tokenizer) == want
+    assert parse([np.array(id_) for id_ in ids], tokenizer=tokenizer) == want

@@ -137,6 +137,111 @@ def test_code_of_the_caller_may_use_the_session_meanwhile(tokenizer: Tokenizer) 
     assert np.array_equal(ids, tokenizer.encode_segments([*first, ("at last", False)]))
 
 
+def test_a_flag_that_changes_is_read_again(tokenizer: Tokenizer) -> None:
+    flag = np.array(1)
+    prompt: list[Any] = [("<|open|>", flag)]
+    session = tokenizer.session()
+
+    assert session.encode_segments(prompt).tolist() == [163587]
+    flag[...] = 0
+    assert np.array_equal(session.encode_segments(prompt), tokenizer.encode("<|open|>"))
+
+
+def talk(*texts: Any) -> list[Any]:
+    roles = ["user", "assistant"] * len(texts)
+    return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=False)]
+
+
+@pytest.mark.parametrize("what", ["segments", "chat", "reset", "wrong"])
+def test_code_that_rendering_runs_may_use_the_session(tokenizer: Tokenizer, what: str) -> None:
+    session = tokenizer.session()
+
+    class Text(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            if what == "segments":
+                session.encode_segments([("zz", False)] * 100)
+            elif what == "chat":
+                session.encode_chat(talk("other", "words", "and", "more"))
+            elif what == "reset":
+                session.reset()
+            else:
+                with pytest.raises(ChatKeyError):
+                    session.encode_chat([{"content": "no role"}])
+            return "said"
+
+    first = talk("one", "two", "three")
+    session.encode_chat(first)
+    for messages in ([*first, *talk("x")[:0], {"role": "assistant", "content": Text("x")}], first):
+        for _ in range(2):
+            ids = session.encode_chat(messages)
+            assert np.array_equal(ids, tokenizer.encode_chat(messages))
+
+
+def test_after_an_interrupt_the_ids_are_right(tokenizer: Tokenizer) -> None:
+    session = tokenizer.session()
+    messages = talk("hello", "one", "two", "three")
+    session.encode_chat(messages)
+    native = session._native
+
+    class Interrupted:
+        """As if a signal came when the native call had returned."""
+
+        def __getattr__(self, name: str) -> Any:
+            method = getattr(native, name)
+            if not callable(method):
+                return method
+
+            def call(*arguments: Any) -> Any:
+                method(*arguments)
+                raise KeyboardInterrupt
+
+            return call
+
+    edited = [*messages[:1], *talk("", "words " * 500)[1:], *messages[2:]]
+    for interrupted in (
+        lambda: session.encode_chat(edited),
+        lambda: session.encode_segments([("something else", False)]),
+        session.reset,
+    ):
+        session._native = Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        session._native = native
+        for _ in range(2):
+            ids = session.encode_chat(messages)
+            assert np.array_equal(ids, tokenizer.encode_chat(messages))
+
+
+def test_a_text_may_use_the_session_when_it_goes(tokenizer: Tokenizer) -> None:
+    session = tokenizer.session()
+    used = []
+
+    class Text(str):
+        def __del__(self) -> None:
+            used.append(len(session.encode_segments([("gone", False)])))
+
+    with pytest.raises(InputTypeError):
+        session.encode_segments([(Text("a"), False), (Text("b"), False), 5])  # type: ignore[list-item]
+    session.encode_segments([(Text("a"), False)])
+    session.encode_segments([("b", False)])
+    gc.collect()
+    assert used
+
+
+def test_values_that_hold_one_many_times_cost_no_more(tokenizer: Tokenizer) -> None:
+    many: Any = [1]
+    for _ in range(60):
+        many = [many, many]
+    messages = [{"role": "user", "content": "hi", "meta": many}, *talk("", "Hello")[1:]]
+    session = tokenizer.session()
+
+    for _ in range(2):
+        assert np.array_equal(session.encode_chat(messages), tokenizer.encode_chat(messages))
+    assert _native.remembered([1.5] * 20_000) is None
+
+
 def test_messages_that_change_in_place_are_seen(tokenizer: Tokenizer) -> None:
     session = tokenizer.session()
     call = {"id": "1", "function": {"name": "ls", "arguments": {"depth": 1, "all": True}}}

@@ -62,8 +62,8 @@ fn utf8_prompts_that_change_give_the_ids_of_a_full_encode() {
         for _ in 0..100 {
             dice.change(&mut prompt);
             let want = full(&tokenizer, &prompt);
-            let grown = session.encode(&tokenizer, 0, prompt.clone(), Options::default()).unwrap();
-            let cached = cache.encode(&tokenizer, prompt.clone(), Options::default()).unwrap();
+            let grown = session.encode(&tokenizer, 0, &mut prompt.clone(), Options::default()).unwrap();
+            let cached = cache.encode(&tokenizer, &mut prompt.clone(), Options::default()).unwrap();
             assert_eq!((&grown.ids[..], &cached.ids[..]), (&want[..], &want[..]), "{prompt:?}");
             reused += grown.reused + cached.reused;
             given.push((grown.ids, cached.ids, want));
@@ -79,8 +79,8 @@ fn kept_segments_are_not_given_again() {
     let tokenizer = tokenizer();
     let mut session = Session::default();
     let prompt: Prompt = (0..10).map(|number| (format!("turn {number}").into(), false)).collect();
-    session.encode(&tokenizer, 0, prompt.clone(), Options::default()).unwrap();
-    let grown = session.encode(&tokenizer, 7, prompt[8..].to_vec(), Options::default()).unwrap();
+    session.encode(&tokenizer, 0, &mut prompt.clone(), Options::default()).unwrap();
+    let grown = session.encode(&tokenizer, 7, &mut prompt[8..].to_vec(), Options::default()).unwrap();
     let mut want = prompt.clone();
     want.remove(7);
     assert_eq!(grown.ids[..], full(&tokenizer, &want));
@@ -98,7 +98,7 @@ fn prompts_that_part_before_their_end_use_two_memories_in_turn() {
     for len in 1..40 {
         let mut this = prompt[..len].to_vec();
         this.push(("the end".into(), false));
-        let grown = session.encode(&tokenizer, 0, this.clone(), Options::default()).unwrap();
+        let grown = session.encode(&tokenizer, 0, &mut this.clone(), Options::default()).unwrap();
         assert_eq!(grown.ids[..], full(&tokenizer, &this));
         memories.push(grown.ids.memory());
         // The caller looks at the last one until the next is there.

@@ -8,7 +8,7 @@ use numpy::ndarray::aview1;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use crate::convert::{as_text, for_each_segment, length_hint, run};
 use crate::errors::{guard, to_py_err};
@@ -38,16 +38,22 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Held {
-    fn new(item: &Bound<'_, PyAny>, text: &Bound<'_, PyString>) -> PyResult<Self> {
+    fn new(item: Option<Py<PyTuple>>, text: &Bound<'_, PyString>) -> PyResult<Self> {
         let place = match as_text(text)? {
             Text::Latin1(units) => Place::Latin1(units.as_ptr(), units.len()),
             Text::Ucs2(units) => Place::Ucs2(units.as_ptr(), units.len()),
             Text::Ucs4(units) => Place::Ucs4(units.as_ptr(), units.len()),
             Text::Utf8(_) => unreachable!("a str is held as code points"),
         };
-        let item = item.cast::<PyTuple>().ok().map(|tuple| tuple.clone().unbind());
         Ok(Held { item, text: place, _str: text.clone().unbind() })
     }
+}
+
+/// A segment as a tuple that says the same whenever it is read: its flag is a bool, and not something that may change.
+fn constant(item: &Bound<'_, PyAny>) -> Option<Py<PyTuple>> {
+    let tuple = item.cast::<PyTuple>().ok()?;
+    let flag = tuple.get_item(1).ok()?;
+    flag.is_exact_instance_of::<PyBool>().then(|| tuple.clone().unbind())
 }
 
 impl Source for Held {
@@ -77,12 +83,13 @@ fn view<'py>(py: Python<'py>, ids: &Ids) -> PyResult<IdArray<'py>> {
     Ok(array)
 }
 
-/// Segments from the index `first` on, held, and about how many bytes they have.
-fn held(segments: &Bound<'_, PyAny>, first: usize) -> PyResult<(Vec<(Held, bool)>, usize)> {
+/// Segments from the index `first` on, held (with the tuples that they came in, if those are wanted), and about how many
+/// bytes they have.
+fn held(segments: &Bound<'_, PyAny>, first: usize, with_items: bool) -> PyResult<(Vec<(Held, bool)>, usize)> {
     let mut given = Vec::with_capacity(length_hint(segments)?.saturating_sub(first));
     let mut bytes = 0;
     for_each_segment(segments, first, |item, text, allow_special| {
-        let held = Held::new(&item, &text)?;
+        let held = Held::new(if with_items { constant(&item) } else { None }, &text)?;
         bytes += held.text().max_utf8_len();
         given.push((held, allow_special));
         Ok(())
@@ -113,38 +120,42 @@ impl Session {
         Session { tokenizer, state: Mutex::default() }
     }
 
-    /// The ids of a prompt that begins with the first `kept` segments of the last one; `kept` is at most their number, and
-    /// above 0 only if `legacy_chunks` is as it was.
+    /// The ids of a prompt.
     fn encode<'py>(
         &self,
         py: Python<'py>,
         segments: &Bound<'py, PyAny>,
         legacy_chunks: bool,
-        kept: usize,
     ) -> PyResult<IdArray<'py>> {
         guard(py, || {
             let options = Options { legacy_chunks };
             // To read segments may run the caller's code, which may use this session: not while it is locked.
-            let (same, version) = if kept == 0 { self.same_items(py, segments, options) } else { (0, 0) };
-            let (mut given, mut bytes) = held(segments, same)?;
-            let mut state = self.lock(py);
-            let mut kept = kept + same;
-            if same > 0 && state.version != version {
-                drop(state);
-                (given, bytes) = held(segments, 0)?;
-                kept = 0;
-                state = self.lock(py);
-            }
-            let State { core, .. } = &mut *state;
-            let tokenizer = &self.tokenizer.get().core;
-            let grown = run(py, bytes, || core.encode(tokenizer, kept, given, options));
-            let Grown { ids, reused, unchanged, released } = grown.map_err(|e| to_py_err(py, &e))?;
-            state.reused = reused;
-            state.unchanged = unchanged;
-            state.version += 1;
-            drop(state);
-            drop(released);
+            let (same, version) = self.same_items(py, segments, options);
+            let given = held(segments, same, true)?;
+            let ids = match self.grow(py, given, options, same, version)? {
+                Some((ids, _)) => ids,
+                None => {
+                    let given = held(segments, 0, true)?;
+                    self.grow(py, given, options, 0, 0)?.expect("nothing kept that could have changed").0
+                }
+            };
             view(py, &ids)
+        })
+    }
+
+    /// The ids of a prompt that begins with the first `kept` segments of the last one, with the cuts; and the version of the
+    /// session then. None if `version`, which told of the last prompt, is not that of the session any more.
+    fn encode_behind<'py>(
+        &self,
+        py: Python<'py>,
+        segments: &Bound<'py, PyAny>,
+        kept: usize,
+        version: u64,
+    ) -> PyResult<Option<(IdArray<'py>, u64)>> {
+        guard(py, || {
+            let given = held(segments, 0, true)?;
+            let grown = self.grow(py, given, Options::default(), kept, version)?;
+            grown.map(|(ids, version)| Ok((view(py, &ids)?, version))).transpose()
         })
     }
 
@@ -172,6 +183,39 @@ impl Session {
 impl Session {
     fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, State> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Encodes; the version afterwards. None if segments are to be kept, and the session is of another version than that.
+    fn grow(
+        &self,
+        py: Python<'_>,
+        (mut given, bytes): (Vec<(Held, bool)>, usize),
+        options: Options,
+        kept: usize,
+        version: u64,
+    ) -> PyResult<Option<(Ids, u64)>> {
+        let mut state = self.lock(py);
+        if kept > 0 && (state.version != version || kept > state.core.len(options)) {
+            return Ok(None);
+        }
+        let State { core, .. } = &mut *state;
+        let tokenizer = &self.tokenizer.get().core;
+        let grown = run(py, bytes, || core.encode(tokenizer, kept, &mut given, options));
+        let Grown { ids, reused, unchanged, released } = match grown {
+            Ok(grown) => grown,
+            Err(error) => {
+                // Before texts are dropped, which may run the caller's code.
+                drop(state);
+                return Err(to_py_err(py, &error));
+            }
+        };
+        state.reused = reused;
+        state.unchanged = unchanged;
+        state.version += 1;
+        let version = state.version;
+        drop(state);
+        drop(released);
+        Ok(Some((ids, version)))
     }
 
     /// How many items of a list are the very tuples that the last prompt began with, and the version of that.
@@ -206,9 +250,9 @@ impl SessionCache {
         legacy_chunks: bool,
     ) -> PyResult<(IdArray<'py>, usize)> {
         guard(py, || {
-            let (given, _) = held(segments, 0)?;
+            let (mut given, _) = held(segments, 0, false)?;
             let tokenizer = &self.tokenizer.get().core;
-            let encode = || self.core.encode(tokenizer, given, Options { legacy_chunks });
+            let encode = || self.core.encode(tokenizer, &mut given, Options { legacy_chunks });
             // Released even for a short prompt: another thread may hold the cache's lock, and wait for the interpreter's.
             let grown = run(py, usize::MAX, encode);
             let Grown { ids, reused, released, .. } = grown.map_err(|e| to_py_err(py, &e))?;

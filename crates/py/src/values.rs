@@ -7,28 +7,31 @@ use crate::errors::guard;
 
 /// Levels of nesting that are looked at; what is deeper counts as changed.
 const MAX_DEPTH: usize = 64;
+/// Values in one value that are looked at; one with more counts as changed. (A value may hold another one many times over.)
+const MAX_VALUES: usize = 10_000;
 
 /// A copy of a value that nobody else can change, or None where there is something in it that is not exactly a dict, list,
-/// tuple, str, int, float, bool or None, or too deep. Texts are shared.
+/// tuple, str, int, float, bool or None, or too much, or too deep. Texts are shared.
 #[pyfunction]
 pub fn remembered<'py>(py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    guard(py, || copy(value, 0))
+    guard(py, || copy(value, 0, &mut 0))
 }
 
-fn copy<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn copy<'py>(value: &Bound<'py, PyAny>, depth: usize, values: &mut usize) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = value.py();
+    *values += 1;
+    if depth == MAX_DEPTH || *values > MAX_VALUES {
+        return Ok(None);
+    }
     if is_leaf(value) {
         return Ok(Some(value.clone()));
-    }
-    if depth == MAX_DEPTH {
-        return Ok(None);
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
         let kept = PyDict::new(py);
         // A list of the items first: somebody else may change the dict meanwhile.
         for item in dict.items() {
             let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
-            match copy(&value, depth + 1)? {
+            match copy(&value, depth + 1, values)? {
                 Some(value) if is_leaf(&key) => kept.set_item(key, value)?,
                 _ => return Ok(None),
             }
@@ -36,11 +39,11 @@ fn copy<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'
         return Ok(Some(kept.into_any()));
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        let kept: Option<Vec<_>> = list.iter().map(|item| copy(&item, depth + 1)).collect::<PyResult<_>>()?;
+        let kept: Option<Vec<_>> = list.iter().map(|item| copy(&item, depth + 1, values)).collect::<PyResult<_>>()?;
         return kept.map(|kept| Ok(PyList::new(py, kept)?.into_any())).transpose();
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        let kept: Option<Vec<_>> = tuple.iter().map(|item| copy(&item, depth + 1)).collect::<PyResult<_>>()?;
+        let kept: Option<Vec<_>> = tuple.iter().map(|item| copy(&item, depth + 1, values)).collect::<PyResult<_>>()?;
         return kept.map(|kept| Ok(PyTuple::new(py, kept)?.into_any())).transpose();
     }
     Ok(None)

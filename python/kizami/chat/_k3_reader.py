@@ -83,7 +83,8 @@ class Parser:
 
         Raises:
             InvalidIdError, InputTypeError: The ids are none of this tokenizer's, or there is no
-                tokenizer, or pieces are of two sorts. Nothing has been read of the piece.
+                tokenizer, or pieces are of two sorts. Nothing has been read of the piece. (What
+                `call_id` raises comes through, and the rest of the piece is lost.)
             InvalidValueError: After `finish`.
             UnknownFormatError: The tokenizer has not the markers of Kimi K3.
 

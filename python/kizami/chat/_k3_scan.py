@@ -9,6 +9,7 @@ Read next: `_k3_reader`, the public face.
 from __future__ import annotations
 
 import codecs
+import operator
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
@@ -75,6 +76,8 @@ class IdScanner:
             given = list(given)
         # Before anything changes: refuse what is no list of ids.
         data = self._tokenizer.decode_bytes(given)
+        # Ids now, but perhaps of a type that hashes otherwise.
+        given = [operator.index(id_) for id_ in given]
         names, start = self._names, 0
         for index, id_ in enumerate(given):
             if id_ not in names:

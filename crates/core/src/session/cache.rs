@@ -4,18 +4,18 @@
 //! segments (a chunk) and the ids of the path up to its end, most of them in memory that it shares with its neighbours.
 //! Where a chunk ends depends on what it holds alone, so equal beginnings give equal chunks, but for the last one.
 //!
-//! Nodes are found by a number made of a few bytes of their text, and believed only after all of it was compared. That,
-//! and all encoding, happens outside the lock.
+//! Nodes are found by a hash of their text, and believed only after all of it was compared. That, hashing, and all
+//! encoding happen outside the lock.
 //!
 //! What is held is counted and bounded: texts, nodes, and memory of ids. Leaves that were not used for the longest time
 //! go first.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::RandomState;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::known::{self, Source};
+use super::known::{self, Prints, Source};
 use super::plan::Plan;
 use super::{Grown, Ids, Known, roomy};
 use crate::error::Error;
@@ -26,9 +26,9 @@ use crate::tokenizer::{Options, Tokenizer};
 const CHUNK_BYTES: usize = 1 << 10;
 /// or so many segments.
 const CHUNK_SEGMENTS: usize = 32;
-/// What a node takes besides its segments, and a segment besides its text, about.
+/// What a node takes besides its segments, and a segment besides its characters (as a `str` of its own), about.
 const NODE_BYTES: usize = 256;
-const SEGMENT_BYTES: usize = 96;
+const SEGMENT_BYTES: usize = 160;
 
 /// What a cache has done, and holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,9 +61,9 @@ pub struct Statistics {
 /// # let tables = Tables::build(Vocab::from_ranked(&tokens)?)?;
 /// # let tokenizer = Tokenizer::new(tables.into(), Controls::new(vec![], 257)?, Pattern::Kimi);
 /// let cache = SessionCache::<Arc<str>>::new(1 << 20);
-/// let prompt = |texts: &[&str]| texts.iter().map(|&text| (text.into(), false)).collect();
-/// cache.encode(&tokenizer, prompt(&["abc"]), Options::default())?;
-/// let branch = cache.encode(&tokenizer, prompt(&["abc", "ab"]), Options::default())?;
+/// let prompt = |texts: &[&str]| texts.iter().map(|&text| (text.into(), false)).collect::<Vec<_>>();
+/// cache.encode(&tokenizer, &mut prompt(&["abc"]), Options::default())?;
+/// let branch = cache.encode(&tokenizer, &mut prompt(&["abc", "ab"]), Options::default())?;
 /// assert_eq!((&branch.ids[..], branch.reused), (&[256, 99, 256][..], 2));
 /// # Ok::<(), kizami_core::Error>(())
 /// ```
@@ -145,13 +145,20 @@ impl<S: Source> SessionCache<S> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The ids of a prompt: what [`Tokenizer::encode`] gives. All prompts of a cache are to be of one tokenizer.
+    /// The ids of a prompt: what [`Tokenizer::encode`] gives. All prompts of a cache are to be of one tokenizer. The segments
+    /// are taken, but where there is an error.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
-    pub fn encode(&self, tokenizer: &Tokenizer, segments: Vec<(S, bool)>, options: Options) -> Result<Grown<S>, Error> {
+    pub fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        given: &mut Vec<(S, bool)>,
+        options: Options,
+    ) -> Result<Grown<S>, Error> {
+        let segments = &given[..];
         let root = ROOT + u32::from(options.legacy_chunks && tokenizer.makes_cuts());
-        let ranges = ranges(&segments);
+        let ranges = ranges(segments);
         let prints: Vec<u64> = ranges.iter().map(|range| self.print(&segments[range.clone()])).collect();
         let found = self.lock().find(root, &prints);
         // As far as it is true.
@@ -162,9 +169,9 @@ impl<S: Source> SessionCache<S> {
         let depth = found.path.iter().zip(&ranges).take_while(same).count();
         let first = ranges[..depth].last().map_or(0, |range| range.end);
         let known = Beginning::new(&found, depth, &segments[first..])?;
-        let given = &segments[first + known.same.len()..];
-        let plan = Plan::new(tokenizer, known.rest, (&known.ids, known.end), given, options);
-        let encoded = plan.encode(tokenizer, given, options);
+        let rest = &segments[first + known.same.len()..];
+        let plan = Plan::new(tokenizer, known.rest, (&known.ids, known.end), rest, options);
+        let encoded = plan.encode(tokenizer, rest, options);
         let (encoded, encoded_ends) =
             encoded.map_err(|error| error.at_segment(|index| first + known.same.len() + index))?;
         let begin = known.end + plan.resumed();
@@ -183,7 +190,7 @@ impl<S: Source> SessionCache<S> {
         // The chunks that the tree has not.
         let ends: Vec<usize> =
             known.same.iter().map(|known| known.end).chain(plan.ends(begin, &encoded_ends)).collect();
-        let mut segments = segments.into_iter();
+        let mut segments = std::mem::take(given).into_iter();
         let released: Vec<S> = segments.by_ref().take(first).map(|(source, _)| source).collect();
         let mut ends = ends.into_iter();
         let new = ranges[depth..].iter().map(|range| {
@@ -207,9 +214,9 @@ impl<S: Source> SessionCache<S> {
 
     /// The number by which a chunk is found.
     fn print(&self, segments: &[(S, bool)]) -> u64 {
-        let mut hasher = self.state.build_hasher();
-        segments.iter().for_each(|(source, allow_special)| known::sample(source.text(), *allow_special, &mut hasher));
-        hasher.finish()
+        let mut prints = Prints::new(&self.state);
+        segments.iter().for_each(|(source, allow_special)| prints.add(source.text(), *allow_special));
+        prints.print()
     }
 }
 

@@ -1,6 +1,8 @@
 //! A segment whose ids are known, and how far they hold for another text.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, RandomState};
+
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::segment::MAX_BYTES;
 use crate::text::Text;
@@ -44,23 +46,23 @@ pub(super) fn equal(a: Text<'_>, b: Text<'_>) -> bool {
     form == other && a.len() == b.len() && (std::ptr::eq(a, b) || a == b)
 }
 
-/// Bytes at each end of a text that [`sample`] reads.
-const SAMPLE: usize = 32;
-/// Places between.
-const SAMPLES: usize = 16;
+/// Makes numbers by which texts are found: of all their bytes, with a seed that nobody knows, so that two texts hardly ever
+/// share one. It is not relied on: what matters is compared.
+pub(super) struct Prints(Xxh3);
 
-/// Feeds a hasher with what equal segments share and others hardly ever: the length and a few bytes. What matters is
-/// compared afterwards.
-pub(super) fn sample(text: Text<'_>, allow_special: bool, hasher: &mut impl Hasher) {
-    let (form, bytes) = bytes(text);
-    hasher.write_usize(bytes.len() << 4 | usize::from(form) << 1 | usize::from(allow_special));
-    if bytes.len() <= 2 * SAMPLE {
-        return hasher.write(bytes);
+impl Prints {
+    pub fn new(state: &RandomState) -> Self {
+        Prints(Xxh3::with_seed(state.hash_one(0)))
     }
-    hasher.write(&bytes[..SAMPLE]);
-    hasher.write(&bytes[bytes.len() - SAMPLE..]);
-    for sample in bytes.chunks((bytes.len() / SAMPLES).max(SAMPLE)).skip(1) {
-        hasher.write(&sample[..sample.len().min(8)]);
+
+    pub fn add(&mut self, text: Text<'_>, allow_special: bool) {
+        let (form, bytes) = bytes(text);
+        self.0.update(&(bytes.len() << 4 | usize::from(form) << 1 | usize::from(allow_special)).to_ne_bytes());
+        self.0.update(bytes);
+    }
+
+    pub fn print(&self) -> u64 {
+        self.0.digest()
     }
 }
 

@@ -63,8 +63,8 @@ pub struct Grown<S> {
 /// # let tables = Tables::build(Vocab::from_ranked(&tokens)?)?;
 /// # let tokenizer = Tokenizer::new(tables.into(), Controls::new(vec![], 257)?, Pattern::Kimi);
 /// let mut session = Session::<Arc<str>>::default();
-/// let first = session.encode(&tokenizer, 0, vec![("abc".into(), false)], Options::default())?;
-/// let next = session.encode(&tokenizer, 1, vec![("ab".into(), false)], Options::default())?;
+/// let first = session.encode(&tokenizer, 0, &mut vec![("abc".into(), false)], Options::default())?;
+/// let next = session.encode(&tokenizer, 1, &mut vec![("ab".into(), false)], Options::default())?;
 /// assert_eq!((&first.ids[..], first.reused), (&[256, 99][..], 0));
 /// assert_eq!((&next.ids[..], next.reused), (&[256, 99, 256][..], 2));
 /// # Ok::<(), kizami_core::Error>(())
@@ -103,7 +103,7 @@ impl<S: Source> Session<S> {
     }
 
     /// The ids of a prompt that begins with the first `kept` segments of the last one, and goes on with `segments`: what
-    /// [`Tokenizer::encode`] gives for all of them. An error leaves the session as it was.
+    /// [`Tokenizer::encode`] gives for all of them. The segments are taken; an error leaves them and the session as they were.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
@@ -114,11 +114,12 @@ impl<S: Source> Session<S> {
         &mut self,
         tokenizer: &Tokenizer,
         kept: usize,
-        segments: Vec<(S, bool)>,
+        given: &mut Vec<(S, bool)>,
         options: Options,
     ) -> Result<Grown<S>, Error> {
+        let segments = &given[..];
         let last = &self.known[..self.len(options)];
-        let same = last[kept..].iter().zip(&segments).take_while(|(known, given)| known.is(given)).count();
+        let same = last[kept..].iter().zip(segments).take_while(|(known, given)| known.is(given)).count();
         let first = kept + same;
         let begin = first.checked_sub(1).map_or(0, |index| last[index].end);
         let ids = self.ids.as_deref().unwrap_or(&[]);
@@ -139,7 +140,7 @@ impl<S: Source> Session<S> {
         let ids = ids.expect("room that was made");
         drop(encoded);
         let ends = plan.ends(begin, &ends);
-        let mut segments = segments.into_iter();
+        let mut segments = std::mem::take(given).into_iter();
         let mut released: Vec<S> = self.known.drain(first..).map(|known| known.source).collect();
         // The newer of two equal texts is kept: it is the one that the caller is likely to give again.
         for (known, (source, _)) in self.known[kept..].iter_mut().zip(segments.by_ref().take(same)) {

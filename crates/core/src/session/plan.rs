@@ -1,10 +1,10 @@
 //! What of a prompt is known, where it does not begin like one that is known: which ids to take over, and what to encode.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::RandomState;
 
 use super::Known;
-use super::known::{self, Resume, Source};
+use super::known::{self, Prints, Resume, Source};
 use crate::encode::Encoded;
 use crate::error::Error;
 use crate::segment::Segment;
@@ -149,9 +149,9 @@ fn moved<S: Source>(last: &[Known<S>], begin: usize, segments: &[(S, bool)]) -> 
     }
     let state = RandomState::new();
     let print = |source: &S, allow_special: bool| {
-        let mut hasher = state.build_hasher();
-        known::sample(source.text(), allow_special, &mut hasher);
-        hasher.finish()
+        let mut prints = Prints::new(&state);
+        prints.add(source.text(), allow_special);
+        prints.print()
     };
     let candidates = last.iter().enumerate().filter(|(_, known)| is_worth(&known.source));
     let by_print: HashMap<u64, usize> =
