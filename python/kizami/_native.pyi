@@ -18,6 +18,8 @@ __all__ = [
     "char_classes",
     "forget_threads",
     "get_num_threads",
+    "json_lines",
+    "pieces",
     "set_num_threads",
 ]
 
@@ -32,6 +34,12 @@ def char_classes() -> bytes: ...
 def forget_threads() -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
+def json_lines(
+    block: bytes, field: str, lossy: bool
+) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
+def pieces(
+    block: bytes, separator: bytes, last: bool, lossy: bool
+) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
 
 @disjoint_base
 class DecodeStream:
@@ -95,6 +103,15 @@ class Tokenizer:
     ) -> npt.NDArray[np.uint32]: ...
     def encode_batch(
         self, texts: Iterable[str], allow_special: bool
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    def encode_utf8(
+        self,
+        data: bytes | memoryview,
+        starts: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+        allow_special: bool,
+        before: list[int],
+        after: list[int],
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     def count(self, text: str, allow_special: bool) -> int: ...
     def count_segments(self, segments: Iterable[Any]) -> int: ...

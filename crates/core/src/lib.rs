@@ -24,6 +24,8 @@ pub mod parallel;
 mod piece;
 pub mod pretoken;
 mod request;
+#[cfg(feature = "formats")]
+pub mod rows;
 pub mod segment;
 pub mod simd;
 pub mod special;

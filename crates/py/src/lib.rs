@@ -4,6 +4,7 @@
 //! once, and converts the result. Behaviour is documented in `python/kizami`, types in `_native.pyi`.
 
 mod convert;
+mod documents;
 mod errors;
 mod stream;
 mod tokenizer;
@@ -49,6 +50,8 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
+    #[pymodule_export]
+    use super::documents::{json_lines, pieces};
     #[pymodule_export]
     use super::stream::DecodeStream;
     #[pymodule_export]
