@@ -66,6 +66,7 @@ def texts_of(path: str) -> Iterator[list[str]]:
 
 
 def run_kizami(path: str, folder: Path) -> Callable[[], Ids]:
+    """Shards on the disk."""
     import kizami.corpus
 
     tokenizer = kizami.load("kimi-k3")
@@ -78,16 +79,19 @@ def run_kizami(path: str, folder: Path) -> Callable[[], Ids]:
 
 
 def kizami_ids(folder: Path) -> Ids:
+    """What the shards hold."""
     shards = sorted((folder / "out").glob("*.bin"))
     return np.concatenate([np.fromfile(shard, "<u4") for shard in shards])
 
 
 def run_kizami_batch(path: str, folder: Path) -> Callable[[], Ids]:
+    """Batches of texts."""
     tokenizer = kizami.load("kimi-k3")
     return lambda: np.concatenate([tokenizer.encode_batch(t).ids for t in texts_of(path)])
 
 
 def run_gigatoken(path: str, folder: Path) -> Callable[[], Ids]:
+    """Its reader of JSON Lines."""
     import gigatoken
     from gigatoken.gigatoken_rs import JsonlFileSource
 
@@ -98,6 +102,7 @@ def run_gigatoken(path: str, folder: Path) -> Callable[[], Ids]:
 
 
 def run_gigatoken_batch(path: str, folder: Path) -> Callable[[], Ids]:
+    """Batches of texts."""
     import gigatoken
 
     ranks = folder / "ranks.tiktoken"
@@ -112,6 +117,7 @@ def run_gigatoken_batch(path: str, folder: Path) -> Callable[[], Ids]:
 
 
 def run_tokenizers(path: str, folder: Path) -> Callable[[], Ids]:
+    """Batches of texts."""
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_str(kizami.load("kimi-k3").to_tokenizer_json())

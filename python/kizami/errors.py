@@ -166,8 +166,8 @@ class ChatWarning(UserWarning):
 class CorpusError(KizamiError, ValueError):
     """Input files, or the output of an earlier run, do not hold what they should.
 
-    Attributes, where they apply: `path`; `row` (1-based: a line, a document of a text file, a row of
-    a table); `reason`, one word for what is wrong, such as `"no-field"`.
+    Attributes, where they apply: `path`; `row` (1-based: a line, a document of a text file, a row
+    of a table); `reason`, one word for what is wrong, such as `"no-field"`.
     """
 
     path: str

@@ -25,7 +25,7 @@ _SHOWN = 3  # broken rows that are named
 _FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
-class Number(click.ParamType):
+class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A whole number, with k, m or g behind it for thousands, millions, thousand millions."""
 
     name = "number"
@@ -44,7 +44,9 @@ class Number(click.ParamType):
 
 @click.command()
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
-@click.option("-o", "--out", metavar="FOLDER", help="Where the shards go; needed but for --dry-run.")
+@click.option(
+    "-o", "--out", metavar="FOLDER", help="Where the shards go; needed but for --dry-run."
+)
 @model_option
 @click.option(
     "--input-format",
@@ -137,7 +139,9 @@ def corpus(
         raise CommandError("there is no input", "give files, patterns, or `-` for standard input")
     if out is None and not dry_run:
         message = "`--out` is missing"
-        raise CommandError(message, "pass `--out FOLDER`, or `--dry-run` to see what would come out")
+        raise CommandError(
+            message, "pass `--out FOLDER`, or `--dry-run` to see what would come out"
+        )
     given = {**options, "format": form, "separator": _unescaped(options["separator"])}
     for name in ("bos", "eos"):
         if given[name] is not None and given[name].isdecimal():
@@ -150,7 +154,13 @@ def corpus(
     tokenizer = load(model)
     with _options_for_arguments(), _shown(no_progress) as progress:
         report = tokenize(
-            inputs, out, tokenizer, resume=resume, overwrite=overwrite, progress=progress, **given
+            inputs,
+            out or ".",
+            tokenizer,
+            resume=resume,
+            overwrite=overwrite,
+            progress=progress,
+            **given,
         )
     _tell(report)
 
@@ -163,7 +173,7 @@ def _options_for_arguments() -> Iterator[None]:
     except (CorpusError, CorpusWriteError, InvalidValueError) as error:
         fault = error_of_kizami(error)
         hint = re.sub(r"(\w+)='(\w+)'", r"`--\1 \2`", fault.hint)
-        names = r"\b(resume|overwrite|field|input_format)\b(?! `)(?=,|$)"
+        names = r"\b(resume|overwrite|field|input_format)(?=,|$)"
         hint = re.sub(names, lambda name: f"`--{name[1].replace('_', '-')}`", hint)
         raise CommandError(fault.message, hint, fault.code) from error
 

@@ -5,7 +5,8 @@ The characters are read where Arrow holds them; validity and order are kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,27 +15,12 @@ from kizami._tokenizer import Tokenizer
 from kizami.corpus._inputs import need
 from kizami.errors import InputTypeError, InvalidValueError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = ["encode_arrow", "text_ranges"]
 
 Offsets = npt.NDArray[np.int64]
 
 # Bytes of text a native call: what keeps all threads at work, and memory small.
 _BLOCK = 8 << 20
-
-
-@overload
-def encode_arrow(
-    array: pa.ChunkedArray, tokenizer: Tokenizer, *, allow_special: bool = False
-) -> pa.ChunkedArray: ...
-
-
-@overload
-def encode_arrow(
-    array: pa.Array, tokenizer: Tokenizer, *, allow_special: bool = False
-) -> pa.ListArray | pa.LargeListArray: ...
 
 
 def encode_arrow(array: Any, tokenizer: Tokenizer, *, allow_special: bool = False) -> Any:
@@ -131,7 +117,7 @@ def _encode(
     cuts = np.flatnonzero(np.diff((total - 1) // _BLOCK)) + 1
     borders = [0, *cuts.tolist(), len(starts)]
     parts, offsets, before = [], [np.zeros(1, np.int64)], 0
-    for first, last in zip(borders, borders[1:], strict=False):
+    for first, last in pairwise(borders):
         try:
             ids, ends_here = native.encode_utf8(
                 data, starts[first:last], ends[first:last], allow_special, [], []

@@ -80,10 +80,10 @@ def find_inputs(
     """The files, in order; those that a pattern finds are sorted by name."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
-    found = []
+    found: list[Input] = []
     for given in inputs:
         try:
-            name = os.fspath(given)
+            name: str | bytes = os.fspath(given)
         except TypeError:
             name = b""
         if not isinstance(name, str):
@@ -204,7 +204,7 @@ class Stream:
                 parts.append(part)
                 have += len(part)
             return parts[0] if len(parts) == 1 else b"".join(parts)
-        except _Damaged as error:
+        except _DamageError as error:
             message = f"{self._given.name} is damaged: {error}; replace the file"
             facts = {"path": self._given.path, "reason": "damaged"}
             raise CorpusError(message, **facts) from None
@@ -228,8 +228,8 @@ class Stream:
             count -= len(data)
 
 
-class _Damaged(Exception):
-    pass
+class _DamageError(Exception):
+    """Compressed data that does not unpack."""
 
 
 def _zstd() -> tuple[Callable[[], Any], type[Exception]]:
@@ -254,7 +254,7 @@ class _Unpacked:
         self._raw, self._new, self._chunk, self._error = raw, new, chunk, error
         self._member: Any = None
         self._kept = b""
-        self._damage: _Damaged | None = None
+        self._damage: _DamageError | None = None
 
     def give_back(self, data: bytes) -> None:
         self._kept = data + self._kept
@@ -266,7 +266,7 @@ class _Unpacked:
         while out.tell() < size:
             try:
                 data = self._next()
-            except _Damaged as damage:
+            except _DamageError as damage:
                 self._damage = damage
                 data = None
             if data is None:
@@ -293,9 +293,9 @@ class _Unpacked:
                     continue
                 self._member = self._new()
             elif not data:
-                raise _Damaged("it ends in the middle of its compressed data")
+                raise _DamageError("it ends in the middle of its compressed data")
             try:
                 unpacked: bytes = self._member.decompress(data)
             except self._error as error:
-                raise _Damaged(str(error)) from None
+                raise _DamageError(str(error)) from None
             return unpacked

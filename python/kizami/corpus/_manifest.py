@@ -16,7 +16,7 @@ from typing import Any
 
 from kizami._tokenizer import Tokenizer
 from kizami._version import __version__
-from kizami._write import write_file
+from kizami.corpus._files import File, aside, sync_folder
 from kizami.corpus._inputs import Input
 from kizami.corpus._rows import Place
 from kizami.errors import CorpusError
@@ -90,7 +90,14 @@ class Manifest:
         """Puts it in place, on the disk."""
         data = {"kind": _KIND, "version": _VERSION, **asdict(self)}
         text = json.dumps(data, indent=1, ensure_ascii=False)
-        write_file(folder / MANIFEST, text.encode("utf-8", "surrogatepass"), durable=True)
+        file = File(folder, MANIFEST)
+        try:
+            file.write(text.encode("utf-8", "surrogatepass"))
+            file.finish()
+        except BaseException:
+            file.drop()
+            raise
+        sync_folder(folder)
 
     def check_same(self, other: Manifest, folder: Path) -> None:
         """Raises if a run with `other` as its beginning would not go on with this one."""
@@ -137,7 +144,7 @@ def open_manifest(folder: Path) -> Manifest | None:
 
 def remove_leftovers(folder: Path, keep: int) -> None:
     """Removes files of shards from number `keep` on, and all that were not finished."""
-    for path in leftovers(folder, keep):
+    for path in (*leftovers(folder, keep), aside(folder, MANIFEST)):
         path.unlink(missing_ok=True)
 
 

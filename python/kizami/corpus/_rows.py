@@ -40,6 +40,8 @@ EMPTY = REASONS.index("empty")
 NOT_UTF8 = REASONS.index("not-utf8")
 NULL = REASONS.index("null")
 
+# A byte order mark, which is no part of the JSON behind it.
+_BOM = b"\xef\xbb\xbf"
 # Bytes read at a time: what keeps all threads at work, and memory small.
 BLOCK = 4 << 20
 
@@ -133,14 +135,12 @@ def _parted(
         rest = b""
         if not separator and place.row:
             return
-        if given.format == "jsonl" and not start:
-            rest = stream.read(BLOCK)
-            if rest.startswith(b"\xef\xbb\xbf"):
-                rest, start = rest[3:], 3
         dropping = False
         while True:
             new = stream.read(BLOCK)
             last = not new
+            if given.format == "jsonl" and not start and new.startswith(_BOM):
+                new, start = new[len(_BOM) :], len(_BOM)
             block = rest + new if rest else new
             if dropping:
                 cut = _after(block, separator)
@@ -216,12 +216,13 @@ def _rows(
 def _wrong_line(line: bytes, field: str) -> str:
     """What is wrong with a line of JSON Lines, in words."""
     try:
-        value = json.loads(line.decode())
+        value = json.loads(line.decode(), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         return f"byte 0x{line[error.start]:02x} at offset {error.start} is not UTF-8"
     except (ValueError, RecursionError) as error:
         text = str(error)
-        return f"it is not JSON: {text[:1].lower()}{text[1:]}"
+        text = text[:1].lower() + text[1:] if text[1:2].islower() else text
+        return f"it is not JSON: {text}"
     if not isinstance(value, dict):
         return f"it holds {_kind(value)}, not an object"
     if field not in value:
@@ -232,8 +233,18 @@ def _wrong_line(line: bytes, field: str) -> str:
     return f"its field `{field}` is {_kind(value[field])}, not a text"
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"the number {name} is not allowed")
+
+
 def _kind(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", type(None): "null"}
+    kinds = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "a boolean",
+        type(None): "null",
+    }
     return kinds.get(type(value), "a number")
 
 

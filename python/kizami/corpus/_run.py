@@ -33,8 +33,8 @@ from kizami.corpus._manifest import (
 )
 from kizami.corpus._rows import BLOCK, REASONS, TEXT, Place, Reading, Rows, read
 from kizami.corpus._shards import SHARD_FORMATS, shard_dtype
-from kizami.corpus._writer import HARMLESS, Damage, Encoded, Writer, documents_of
-from kizami.errors import CorpusError, CorpusWriteError, InputTypeError, InvalidValueError
+from kizami.corpus._writer import HARMLESS, Damage, Encoded, Writer, cannot_write, documents_of
+from kizami.errors import CorpusError, InputTypeError, InvalidValueError
 
 __all__ = ["Progress", "Report", "tokenize"]
 
@@ -173,11 +173,11 @@ def tokenize(
 
     >>> import kizami.corpus, numpy, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pathlib.Path(folder, "a.jsonl").write_text('{"text": "Hello, world"}\\n{"text": "Hi"}\\n')
+    ...     source = pathlib.Path(folder, "a.jsonl")
+    ...     _ = source.write_text('{"text": "Hello, world"}\\n{"text": "Hi"}\\n')
     ...     out = pathlib.Path(folder, "out")
-    ...     report = kizami.corpus.tokenize(f"{folder}/*.jsonl", out, "kimi-k3", eos="[EOS]")
+    ...     report = kizami.corpus.tokenize(source, out, "kimi-k3", eos="[EOS]")
     ...     report.documents, numpy.fromfile(out / "shard-00000.bin", "<u4").tolist()
-    40
     (2, [19180, 11, 2695, 163585, 18699, 163585])
     """
     job = make_job(
@@ -291,8 +291,7 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{folder} cannot be made: {error.strerror}; choose another folder"
-        raise CorpusWriteError(message, path=str(folder)) from error
+        raise cannot_write(folder, error) from error
     try:
         import fcntl
     except ImportError:  # Windows
@@ -333,8 +332,7 @@ def _begin(job: Job, folder: Path, resume: bool, overwrite: bool) -> Manifest:
             fresh.write(folder)
         remove_leftovers(folder, len(fresh.shards))
     except OSError as error:
-        message = f"{folder} cannot be written: {error.strerror}; choose another folder"
-        raise CorpusWriteError(message, path=str(folder)) from error
+        raise cannot_write(folder, error) from error
     return fresh
 
 

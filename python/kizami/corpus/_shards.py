@@ -8,19 +8,17 @@ Read next: docs/reference/corpus-format.md, which says what the files look like.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kizami._write import sync_folder
+from kizami.corpus._files import File, sync_folder
 from kizami.corpus._inputs import need
 
-__all__ = ["SHARD_FORMATS", "Shard", "aside", "shard_dtype"]
+__all__ = ["SHARD_FORMATS", "Shard", "shard_dtype"]
 
 Ids = npt.NDArray[Any]
 Offsets = npt.NDArray[np.int64]
@@ -37,67 +35,6 @@ def shard_dtype(vocab_size: int, format: str) -> np.dtype[Any]:
     return np.dtype("<i4" if format == "megatron" else "<u4")
 
 
-def aside(folder: Path, name: str) -> Path:
-    """Where a file is written before it is whole."""
-    return folder / f".{name}.part"
-
-
-class _File:
-    """A file written aside, with its checksum."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
-        self._folder = folder
-        self._path = aside(folder, name)
-        self._file: BinaryIO = self._path.open("w+b")
-        self._hash = hashlib.sha256()
-        self._changed = False
-
-    closed = False
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        self._hash.update(view)
-        done = 0
-        while done < len(view):
-            done += self._file.write(view[done:])
-        return len(view)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def put_head(self, head: bytes) -> None:
-        """Writes over the beginning."""
-        self._file.seek(0)
-        self._file.write(head)
-        self._changed = True
-
-    def finish(self) -> dict[str, Any]:
-        """Puts the file in place, on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        if self._changed:
-            self._hash = hashlib.sha256()
-            self._file.seek(0)
-            while block := self._file.read(1 << 20):
-                self._hash.update(block)
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.close()
-        os.replace(self._path, self._folder / self.name)
-        return {"name": self.name, "bytes": size, "sha256": self._hash.hexdigest()}
-
-    def drop(self) -> None:
-        # What could not be written before cannot be written now.
-        try:
-            self._file.close()
-        except OSError:
-            pass
-        self._path.unlink(missing_ok=True)
-
-
 class Shard:
     """The ids one after the other in `.bin`; where each document begins in `.offsets.npy`."""
 
@@ -105,7 +42,7 @@ class Shard:
         self._folder = folder
         self._stem = f"shard-{number:05}"
         self._dtype = dtype
-        self._files: list[_File] = []
+        self._files: list[File] = []
         self._lengths: list[Offsets] = []
         self.documents = 0
         self.tokens = 0
@@ -118,8 +55,8 @@ class Shard:
     def _open(self) -> None:
         self._body = self._file(".bin")
 
-    def _file(self, suffix: str) -> _File:
-        file = _File(self._folder, self._stem + suffix)
+    def _file(self, suffix: str) -> File:
+        file = File(self._folder, self._stem + suffix)
         self._files.append(file)
         return file
 
@@ -155,7 +92,7 @@ class Shard:
             file.drop()
 
 
-def write_npy(file: _File, array: Offsets, dtype: np.dtype[Any]) -> None:
+def write_npy(file: File, array: Offsets, dtype: np.dtype[Any]) -> None:
     """A whole `.npy` file."""
     file.write(npy_head(len(array), dtype))
     file.write(np.ascontiguousarray(array.astype(dtype, copy=False)))

@@ -10,8 +10,16 @@ import numpy as np
 from kizami.corpus._arrow import text_ranges
 from kizami.corpus._inputs import STANDARD_INPUT, Input, need
 from kizami.corpus._rows import (
-    BLOCK, EMPTY, NOT_UTF8, NULL, TEXT, TOO_LONG, Place, Reading, Rows,
-)  # fmt: skip
+    BLOCK,
+    EMPTY,
+    NOT_UTF8,
+    NULL,
+    TEXT,
+    TOO_LONG,
+    Place,
+    Reading,
+    Rows,
+)
 from kizami.errors import CorpusError
 
 __all__ = ["tables"]

@@ -15,7 +15,7 @@ from kizami.corpus._rows import REASONS, TEXT, Place, Rows
 from kizami.corpus._shards import SHARD_FORMATS, Shard
 from kizami.errors import CorpusWriteError
 
-__all__ = ["HARMLESS", "Damage", "Encoded", "Writer", "documents_of"]
+__all__ = ["HARMLESS", "Damage", "Encoded", "Writer", "cannot_write", "documents_of"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -39,6 +39,14 @@ class Encoded(NamedTuple):
     blocks: list[Rows | Damage]
     ids: npt.NDArray[np.uint32]
     offsets: Offsets
+
+
+def cannot_write(folder: Path, error: OSError) -> CorpusWriteError:
+    """What a run says if the system does not let it write."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    message = f"{folder} cannot be written: {reason[:1].lower()}{reason[1:]}"
+    hint = "look at the permissions and the space left, then go on with resume"
+    return CorpusWriteError(f"{message}; {hint}", path=str(folder))
 
 
 def documents_of(rows: Rows, keep_empty: bool) -> npt.NDArray[np.intp]:
@@ -87,10 +95,7 @@ class Writer:
         try:
             work()
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            message = f"{self._folder} cannot be written: {reason[:1].lower()}{reason[1:]}"
-            way_out = "make room, and go on with resume"
-            raise CorpusWriteError(f"{message}; {way_out}", path=str(self._folder)) from error
+            raise cannot_write(self._folder, error) from error
 
     def _add(self, encoded: Encoded) -> None:
         first = 0
