@@ -388,7 +388,8 @@ def read_all(job: Job, place: Place) -> Iterator[list[Rows | Damage]]:
                 group.append(rows)
                 size += len(rows.data) + 64 * len(rows.kinds)
                 here = rows.after(len(rows.kinds) - 1)
-                if size >= BLOCK:
+                # What a block of a file gives is somewhat smaller than the block.
+                if size >= BLOCK // 2:
                     yield group
                     group, size = [], 0
         except CorpusError as error:
