@@ -177,6 +177,8 @@ def test_progress_is_shown_on_a_terminal_only(on_terminal: Any, run: Any) -> Non
     assert "100%" in text
     assert "2 documents, 6 ids" in text
     assert run("corpus", "good.jsonl", "-o", "out2").stderr == b""
+    unknown = on_terminal("corpus", "/dev/stdin", "--input-format", "text", "-o", "out4")[1]
+    assert "%" not in unknown
     assert "%" not in on_terminal("corpus", "good.jsonl", "-o", "out3", "--no-progress")[1]
 
 

@@ -167,7 +167,7 @@ def test_tables_that_cannot_be_read(tokenizer: Any, tmp_path: Path) -> None:
     data = (tmp_path / "a.parquet").read_bytes()
     with pytest.raises(CorpusError, match="no column `text`; it has `id`, `body`"):
         tokenize(tmp_path / "a.parquet", tmp_path / "out", tokenizer, overwrite=True)
-    with pytest.raises(CorpusError, match="column `id` holds int64, not text"):
+    with pytest.raises(CorpusError, match=r"a\.parquet: column `id` holds int64, not text"):
         tokenize(tmp_path / "a.parquet", tmp_path / "out", tokenizer, field="id", overwrite=True)
     for number, bad in enumerate((b"", b"PAR1", data[:-20], b"x" * 100)):
         for suffix in ("parquet", "arrow"):

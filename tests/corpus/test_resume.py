@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ tokenize(source, folder, "kimi-k3", shard_tokens=3000, broken="skip", resume=Tru
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, which other systems do not like")
 @pytest.mark.parametrize("form", ["bin", "npy", "parquet"])
 def test_a_crash_at_any_step_on_the_disk(tmp_path: Path, form: str) -> None:
     if form == "parquet":
@@ -97,6 +97,24 @@ def test_every_place_to_go_on(
                 tokenize(tmp_path / "*.txt", out, tokenizer, **options)
         tokenize(tmp_path / "*.txt", out, tokenizer, resume=True, **options)
         assert contents(out) == wanted
+
+
+def test_standard_input_is_given_again(tokenizer: Any, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"shard_tokens": 1000, "input_format": "jsonl"}
+
+    def run(folder: str, stop: int | None, **more: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            data = io.BytesIO(json_lines(make_texts(50)))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(data))
+            if stop is not None:
+                _stop_after(patch, stop)
+            tokenize("-", tmp_path / folder, tokenizer, **options, **more)
+
+    run("whole", None)
+    with pytest.raises(KeyboardInterrupt):
+        run("out", 3)
+    run("out", None, resume=True)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def _stop_after(patch: pytest.MonkeyPatch, shards: int) -> None:

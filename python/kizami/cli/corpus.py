@@ -208,31 +208,37 @@ class _Bar:
 
     def __enter__(self) -> Callable[[Progress], object]:
         self._bar: Any = None
+        self._last: Progress | None = None
         self._next = 0.0
         return self._show
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
+        if self._last is not None:
+            self._draw(self._last)
             self._bar.render_finish()
 
     def _show(self, progress: Progress) -> None:
+        self._last = progress
         now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + 0.2
+        if now >= self._next:
+            self._next = now + 0.2
+            self._draw(progress)
+
+    def _draw(self, progress: Progress) -> None:
+        known = progress.total is not None
         if self._bar is None:
             self._bar = click.progressbar(
                 length=progress.total or 1,
-                show_eta=progress.total is not None,
-                show_percent=progress.total is not None,
+                bar_template="[%(bar)s]  %(info)s" if known else "%(info)s",
+                show_eta=known,
+                show_percent=known,
                 item_show_func=lambda item: item,
                 file=sys.stderr,
                 width=20,
             )
         rate = progress.tokens / max(progress.seconds, 1e-9)
         text = f"{progress.documents:,} documents, {progress.tokens:,} ids, {rate / 1e6:.1f} M/s"
-        done = progress.read if progress.total is not None else 0
-        self._bar.update(max(done - self._bar.pos, 0), text)
+        self._bar.update(max(progress.read - self._bar.pos, 0) if known else 0, text)
         self._bar.render_progress()
 
 

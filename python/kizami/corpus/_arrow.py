@@ -15,7 +15,7 @@ from kizami._tokenizer import Tokenizer
 from kizami.corpus._inputs import need
 from kizami.errors import InputTypeError, InvalidValueError
 
-__all__ = ["encode_arrow", "text_ranges"]
+__all__ = ["encode_arrow", "is_text", "text_ranges"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def encode_arrow(array: Any, tokenizer: Tokenizer, *, allow_special: bool = Fals
         return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
     if not isinstance(array, pa.Array):
         raise InputTypeError(f"array must be a pyarrow array, not {type(array).__name__}")
-    if not _is_text(array.type):
+    if not is_text(array.type):
         raise InputTypeError(f"array must hold strings, not {array.type}; cast it first")
     data, starts, ends = text_ranges(array)
     ids, offsets = _encode(tokenizer, data, starts, ends, allow_special)
@@ -78,10 +78,11 @@ def encode_arrow(array: Any, tokenizer: Tokenizer, *, allow_special: bool = Fals
     )
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of strings."""
     types = need("pyarrow").types
     if types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     view = getattr(types, "is_string_view", lambda _: False)(kind)
     return bool(types.is_string(kind) or types.is_large_string(kind) or view)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from kizami._tokenizer import Tokenizer
 from kizami.corpus._inputs import need
 from kizami.corpus._manifest import MANIFEST, Manifest, fingerprint, leftovers, open_manifest
 from kizami.corpus._rows import Place, Rows
-from kizami.corpus._run import Job, Paths, encode, make_job, read_all
+from kizami.corpus._run import Job, Paths, encode, make_job, read_all, tokenize
 from kizami.errors import CorpusError
 
 __all__ = ["Estimate", "Verified", "estimate", "verify"]
@@ -178,12 +179,10 @@ def estimate(
     Raises:
         As `tokenize`.
     """
-    defaults: dict[str, Any] = {
-        "input_format": None, "field": "text", "separator": None, "format": "bin",
-        "shard_tokens": 100_000_000, "bos": None, "eos": None, "allow_special": False,
-        "errors": "strict", "broken": "stop", "keep_empty": False,
-        "max_document_bytes": 64 << 20,
-    }  # fmt: skip
+    parameters = inspect.signature(tokenize).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    for name in ("resume", "overwrite", "progress"):
+        del defaults[name]
     job = make_job(inputs, tokenizer, **{**defaults, **options})
     sized = [index for index, given in enumerate(job.inputs) if given.size]
     step = max(1, math.ceil(len(sized) / max(samples, 1)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kizami.corpus._arrow import text_ranges
+from kizami.corpus._arrow import is_text, text_ranges
 from kizami.corpus._inputs import STANDARD_INPUT, Input, need
 from kizami.corpus._rows import (
     BLOCK,
@@ -38,6 +38,7 @@ def tables(given: Input, reading: Reading, place: Place) -> Iterator[Rows]:
             packed = int((given.size or 0) * share)
             skipped = min(max(place.row - row, 0), len(array))
             row += skipped
+            _check_type(pa, given, array.type, reading.field)
             for piece in _pieces(pa, array.slice(skipped), reading):
                 yield _rows(pa, piece, reading, Place(place.input, row, row), packed)
                 row += len(piece)
@@ -51,8 +52,24 @@ def tables(given: Input, reading: Reading, place: Place) -> Iterator[Rows]:
 def _column(given: Input, names: list[str], field: str) -> None:
     if field not in names:
         has = ", ".join(f"`{name}`" for name in names[:8]) or "none"
-        message = f"{given.path} has no column `{field}`; it has {has}; choose one with field"
+        message = (
+            f"{given.path} has no column `{field}`; it has {has}; choose with field"
+        )
         raise CorpusError(message, path=given.path, reason="no-field")
+
+
+def _is_binary(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _check_type(pa: Any, given: Input, kind: Any, field: str) -> None:
+    if pa.types.is_null(kind) or is_text(kind):
+        return
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not _is_binary(pa, value):
+        message = f"{given.path}: column `{field}` holds {kind}, not text"
+        facts = {"path": given.path, "reason": "not-text"}
+        raise CorpusError(f"{message}; choose another with field", **facts)
 
 
 def _parquet(pa: Any, given: Input, field: str, first: int) -> Iterator[tuple[Any, float]]:
@@ -132,13 +149,8 @@ def _rows(pa: Any, array: Any, reading: Reading, place: Place, packed: int) -> R
 
 def _as_text(pa: Any, array: Any, reading: Reading, kinds: Any, wrong: dict[int, str]) -> Any:
     """An array of strings, all UTF-8; bytes that are not are a null, or replaced."""
-    types = pa.types
-    binary = types.is_binary(array.type) or types.is_large_binary(array.type)
-    if not binary and "string" not in str(array.type):
-        message = f"column `{reading.field}` holds {array.type}, not text; choose one with field"
-        raise CorpusError(message, reason="not-text")
     try:
-        if binary:
+        if _is_binary(pa, array.type):
             return array.cast(pa.large_string())
         array.validate(full=True)
         return array
