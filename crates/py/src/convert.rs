@@ -229,7 +229,7 @@ pub fn to_array<'py>(py: Python<'py>, encoded: &Encoded<'_>) -> PyResult<Bound<'
     new_array(py, encoded.len(), |slots| encoded.write_to(slots))
 }
 
-/// A new array of `len` ids, all of which `write` writes.
+/// A new array of `len` ids. `write` must write them all, or panic.
 pub fn new_array<'py>(
     py: Python<'py>,
     len: usize,

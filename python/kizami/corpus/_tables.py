@@ -52,9 +52,7 @@ def tables(given: Input, reading: Reading, place: Place) -> Iterator[Rows]:
 def _column(given: Input, names: list[str], field: str) -> None:
     if field not in names:
         has = ", ".join(f"`{name}`" for name in names[:8]) or "none"
-        message = (
-            f"{given.path} has no column `{field}`; it has {has}; choose with field"
-        )
+        message = f"{given.path} has no column `{field}`; it has {has}; choose with field"
         raise CorpusError(message, path=given.path, reason="no-field")
 
 
