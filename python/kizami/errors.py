@@ -14,6 +14,8 @@ __all__ = [
     "ChatTypeError",
     "ChatValueError",
     "ChatWarning",
+    "CorpusError",
+    "CorpusWriteError",
     "InputTypeError",
     "InternalError",
     "InvalidIdError",
@@ -169,6 +171,27 @@ class ChatWarning(UserWarning):
     def __init__(self, message: str = "", skipped_message: int | None = None) -> None:
         super().__init__(message)
         self.skipped_message = skipped_message
+
+
+class CorpusError(KizamiError, ValueError):
+    """Input files, or the output of an earlier run, do not hold what they should.
+
+    Attributes, where they apply: `path`; `row` (1-based: a line, a document of a text file, a row
+    of a table); `reason`, one word for what is wrong, such as `"no-field"`.
+    """
+
+    path: str
+    row: int
+    reason: str
+
+
+class CorpusWriteError(KizamiError, OSError):
+    """The output of a corpus run cannot be written. Whole shards are kept; a later run goes on.
+
+    Attributes: `path`.
+    """
+
+    path: str
 
 
 class InternalError(KizamiError, RuntimeError):

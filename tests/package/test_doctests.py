@@ -25,6 +25,8 @@ NEEDS = {
     "kizami.chat.jinja": "jinja2",
     "docs/guides/chat-templates.md": "jinja2",
     "docs/guides/from-tiktoken.md": "tiktoken",
+    "kizami.corpus._arrow": "pyarrow",
+    "docs/guides/corpora.md": "pyarrow",
 }
 
 pytestmark = pytest.mark.usefixtures("threads")

@@ -28,6 +28,8 @@ mod piece;
 mod places;
 pub mod pretoken;
 mod request;
+#[cfg(feature = "formats")]
+pub mod rows;
 pub mod segment;
 pub mod session;
 pub mod simd;

@@ -244,12 +244,20 @@ pub fn run<T: Send>(py: Python<'_>, bytes: usize, f: impl FnOnce() -> T + Send) 
 
 /// The ids of a request as an array that owns its data.
 pub fn to_array<'py>(py: Python<'py>, encoded: &Encoded<'_>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let len = encoded.len();
+    new_array(py, encoded.len(), |slots| encoded.write_to(slots))
+}
+
+/// A new array of `len` ids. `write` must write them all, or panic.
+pub fn new_array<'py>(
+    py: Python<'py>,
+    len: usize,
+    write: impl FnOnce(&mut [MaybeUninit<u32>]) + Send,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
     if len < DETACHED_IDS {
         // SAFETY: nobody else knows the new array yet, and every element is written before it is read.
         unsafe {
             let array = PyArray1::<u32>::new(py, len, false);
-            encoded.write_to(std::slice::from_raw_parts_mut(array.data().cast(), len));
+            write(std::slice::from_raw_parts_mut(array.data().cast(), len));
             return Ok(array);
         }
     }
@@ -258,7 +266,7 @@ pub fn to_array<'py>(py: Python<'py>, encoded: &Encoded<'_>) -> PyResult<Bound<'
     let array = array.cast_into::<PyArray1<u32>>()?;
     // SAFETY: as above; nobody else knows the array while the lock is released.
     let slots = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<u32>>(), len) };
-    py.detach(|| encoded.write_to(slots));
+    py.detach(|| write(slots));
     Ok(array)
 }
 

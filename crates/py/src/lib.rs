@@ -5,6 +5,7 @@
 
 mod blocks;
 mod convert;
+mod documents;
 mod errors;
 mod session;
 mod stream;
@@ -92,6 +93,8 @@ fn char_classes(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 mod native {
     #[pymodule_export]
     use super::blocks::{BlockHasher, block_hasher, block_schemes};
+    #[pymodule_export]
+    use super::documents::{json_lines, pieces};
     #[pymodule_export]
     use super::session::{IdMemory, Session, SessionCache};
     #[pymodule_export]

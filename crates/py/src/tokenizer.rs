@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use kizami_core::load::saved::Description;
 use kizami_core::special::{ControlToken, Controls};
 use kizami_core::{OffsetUnit, Options, Tables, load};
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::convert::{Held, Ids, int_array, run, to_array};
+use crate::documents::{self, Texts};
 use crate::errors::{guard, to_py_err};
 use crate::stream::DecodeStream;
 
@@ -284,6 +286,25 @@ impl Tokenizer {
         guard(py, || {
             let ids = py.detach(|| self.core.merge(piece, whole)).map_err(|e| to_py_err(py, &e))?;
             Ok(PyArray1::from_vec(py, ids))
+        })
+    }
+
+    /// Ids of the texts `data[start..end]`, each with the ids `before` and `after` around it, and `len + 1` offsets.
+    /// `data` is UTF-8 that nobody changes while this runs.
+    #[allow(clippy::too_many_arguments, reason = "what Python passes")]
+    fn encode_utf8<'py>(
+        &self,
+        py: Python<'py>,
+        data: PyBuffer<u8>,
+        starts: PyReadonlyArray1<'py, i64>,
+        ends: PyReadonlyArray1<'py, i64>,
+        allow_special: bool,
+        before: Vec<u32>,
+        after: Vec<u32>,
+    ) -> PyResult<(IdArray<'py>, IntArray<'py>)> {
+        guard(py, || {
+            let texts = Texts::new(py, &data, &starts, &ends)?;
+            documents::encode(py, &self.core, &texts, allow_special, (&before, &after))
         })
     }
 

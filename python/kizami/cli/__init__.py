@@ -14,6 +14,7 @@ from kizami._version import __version__
 from kizami.cli._console import Program
 from kizami.cli.bench import bench
 from kizami.cli.chat import chat
+from kizami.cli.corpus import corpus
 from kizami.cli.count import count
 from kizami.cli.decode import decode
 from kizami.cli.encode import encode
@@ -39,5 +40,5 @@ def main() -> None:
     """
 
 
-for command in (encode, decode, count, chat, models, bench, verify):
+for command in (encode, decode, count, chat, corpus, models, bench, verify):
     main.add_command(command)

@@ -10,7 +10,13 @@ import re
 
 import click
 
-from kizami.errors import InternalError, KizamiError, MissingExtraError, SourceNotFoundError
+from kizami.errors import (
+    CorpusWriteError,
+    InternalError,
+    KizamiError,
+    MissingExtraError,
+    SourceNotFoundError,
+)
 
 __all__ = [
     "CommandError",
@@ -69,7 +75,8 @@ def error_of_kizami(error: KizamiError) -> CommandError:
         hint = "run `kizami models` for the names, or give the path of a directory"
         return CommandError(text, hint, _FAILED if error.__cause__ else _BAD_INPUT)
     message, _, hint = text.rpartition("; ")
-    return CommandError(message, hint) if message else CommandError(text, "correct the input")
+    code = _FAILED if isinstance(error, CorpusWriteError) else _BAD_INPUT
+    return CommandError(message or text, hint if message else "correct the input", code)
 
 
 def error_of_click(error: click.ClickException) -> CommandError:
