@@ -44,7 +44,7 @@ class Backend(Tokenizer):
 
     # Called by all methods of the drop-in; see the top of this file.
     @property
-    def _state(self) -> State:  # type: ignore[override]
+    def _state(self) -> State:
         settings: _Settings = self.__dict__["_settings"]
         common: State = self.__dict__["_common"]
         own = settings.own

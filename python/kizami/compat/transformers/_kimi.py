@@ -14,7 +14,7 @@ import copy
 import threading
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import kizami
 from kizami import _native
@@ -37,7 +37,7 @@ _TABLES = ("model", "decoder", "encoder")
 # Where the published classes cut text.
 _CUTTING = ("_encode_text_piece", "encode")
 
-# Both kinds of tokens, names of control tokens, cuts in runs of either kind, text that is cut twice.
+# Both kinds of tokens, names of control tokens, cuts in runs of either kind.
 _PROBES = (
     "",
     "Hello, world",
@@ -51,16 +51,16 @@ class Kimi:
     """What is put before a class of Moonshot's; never made by itself."""
 
     _kizami: kizami.Tokenizer
-    _plain: type
+    _plain: Any
     _chat: Options | None
 
     # The next four are names and signatures of the published classes; not all of them have all.
 
     def _encode_text_piece(self, text: Any, allow_special_tokens: Any = True) -> list[int]:
         if type(text) is not str:
-            return _call(self, "_encode_text_piece", text, allow_special_tokens)
-        native = self._kizami._native
-        return native.encode(text, bool(allow_special_tokens), True).tolist()
+            ids: list[int] = _call(self, "_encode_text_piece", text, allow_special_tokens)
+            return ids
+        return _encoded(self, text, allow_special_tokens)
 
     def _encode_chat_segments(self, segments: Any, *args: Any, **kwargs: Any) -> Any:
         if args or any(kwargs.values()):
@@ -73,11 +73,10 @@ class Kimi:
         if type(text) is not str:
             return _call(self, "encode", text, allow_special_tokens, **kwargs)
         if not kwargs:
-            native = self._kizami._native
-            return native.encode(text, bool(allow_special_tokens), True).tolist()
+            return _encoded(self, text, allow_special_tokens)
         if kwargs.keys() == {"add_special_tokens"} and "encode" in self._plain.__dict__:
             # The class has no tokens to add; it logs a warning and does this.
-            return super(self._plain, self).encode(text, **kwargs)  # type: ignore[misc]
+            return super(self._plain, self).encode(text, **kwargs)
         return _call(self, "encode", text, allow_special_tokens, **kwargs)
 
     def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,8 +100,8 @@ class Kimi:
         """
         split = kwargs.get("split_special_tokens", getattr(self, "split_special_tokens", False))
         if split and type(text) is str:
-            names = cast("dict[int, str]", self.decoder)
-            return [names[id_] for id_ in self._kizami._native.encode(text, False, True).tolist()]
+            names = self.decoder
+            return [names[id_] for id_ in _encoded(self, text, False)]
         return _call(self, "tokenize", text, *args, **kwargs)
 
     # Tables, which copies share and pickles leave out.
@@ -138,7 +137,13 @@ class Kimi:
             new.__dict__[name] = value if name in _TABLES else copy.deepcopy(value, memo)
         return new
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+    def __copy__(self) -> Any:
+        new = self.__class__.__new__(self.__class__)
+        new.__dict__.update(self.__dict__)
+        return new
+
+    # Not `__reduce_ex__`: subclasses of engines have a `__reduce__` of their own.
+    def __reduce__(self) -> tuple[Any, ...]:
         left_out = _made_alike(self)
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return _rebuilt, (self._plain, state)
@@ -214,7 +219,7 @@ def _chat_of(tokenizer: Any, ours: kizami.Tokenizer) -> Options | None:
     if renderer_for(ours.control_tokens) is None:
         return None
 
-    def encode(segments: Any) -> list[int]:
+    def encode(segments: Any) -> Any:
         return ours._native.encode_segments(segments, True).tolist()
 
     apply = tokenizer.apply_chat_template
@@ -235,6 +240,11 @@ def _class_of(tokenizer: Any, ours: kizami.Tokenizer) -> type:
             }
             _CLASSES[plain] = type(plain.__name__, (Kimi, plain), names)
         return _CLASSES[plain]
+
+
+def _encoded(tokenizer: Kimi, text: str, trusted: Any) -> list[int]:
+    ids: list[int] = tokenizer._kizami._native.encode(text, bool(trusted), True).tolist()
+    return ids
 
 
 def _call(tokenizer: Kimi, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -262,7 +272,7 @@ def _made_alike(tokenizer: Kimi) -> tuple[str, ...]:
     return _ALIKE[plain]
 
 
-def _rebuilt(plain: type, state: dict[str, Any]) -> Any:
+def _rebuilt(plain: Any, state: dict[str, Any]) -> Any:
     """What was pickled; it needs no `patch`."""
     tokenizer = plain.__new__(plain)
     tokenizer.__dict__.update(state)

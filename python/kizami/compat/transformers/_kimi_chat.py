@@ -21,12 +21,11 @@ __all__ = ["PROBES", "Options", "same_renderer"]
 
 # Options of the class that its renderer takes, and those that shape what comes out.
 _RENDERED = frozenset(
-    ("tools", "add_generation_prompt", "thinking", "thinking_effort", "tool_choice")
-    + ("response_format", "response_schema", "image_prompts")
+    "tools add_generation_prompt thinking thinking_effort tool_choice "
+    "response_format response_schema image_prompts".split()
 )
 _SHAPING = frozenset(
-    ("padding", "truncation", "max_length", "return_tensors", "return_dict")
-    + ("return_assistant_tokens_mask",)
+    "padding truncation max_length return_tensors return_dict return_assistant_tokens_mask".split()
 )
 _KNOWN = _RENDERED | _SHAPING | {"tokenize"}
 
@@ -37,9 +36,7 @@ class Options:
     def __init__(self, method: Callable[..., Any]) -> None:
         parameters = inspect.signature(method).parameters
         names = (*_RENDERED, *_SHAPING, "tokenize")
-        self.defaults = {
-            name: parameters[name].default for name in names if name in parameters
-        }
+        self.defaults = {name: parameters[name].default for name in names if name in parameters}
 
     def render(self, conversation: Any, given: dict[str, Any]) -> list[Segment] | None:
         """The segments of a conversation whose ids are asked for; None if the class must do it."""
@@ -92,7 +89,10 @@ def same_renderer(apply: Callable[..., Any], encode: Callable[[list[Segment]], A
 
 
 def _tool(name: str, **rest: Any) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": 'ü "q" & <|sep|>', **rest}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": 'ü "q" & <|sep|>', **rest},
+    }
 
 
 def _call(id_: Any, name: str, arguments: Any) -> dict[str, Any]:
@@ -100,7 +100,14 @@ def _call(id_: Any, name: str, arguments: Any) -> dict[str, Any]:
 
 
 _SCHEMA = {"z": {"type": "number"}, "a": [{"y": 1.5, "b": None}]}
-_VALUES = {"s": " text\n", "n": 1.5, "b": True, "none": None, "o": {"z": 1, "a": "é"}, "l": [1, "2"]}
+_VALUES = {
+    "s": " text\n",
+    "n": 1.5,
+    "b": True,
+    "none": None,
+    "o": {"z": 1, "a": "é"},
+    "l": [1, "2"],
+}
 _TOOLS = [_tool("look", parameters=_SCHEMA), {"function": {"name": "now"}, "type": "function"}]
 _TALK: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief. <|end_of_msg|>"},
@@ -134,7 +141,12 @@ _TALK: list[dict[str, Any]] = [
         ],
     },
     {"role": "tool", "tool_call_id": "7", "content": "second"},
-    {"role": "tool", "tool_call_id": "b", "name": "own", "content": [{"type": "text", "text": "1"}]},
+    {
+        "role": "tool",
+        "tool_call_id": "b",
+        "name": "own",
+        "content": [{"type": "text", "text": "1"}],
+    },
     {"role": "user", "content": "go on"},
     {"role": "tool", "tool_call_id": "unknown", "tool": "own", "content": "kept"},
     {"role": "tool", "tool_call_id": "b", "content": "in order"},

@@ -6,6 +6,7 @@ it gives is adopted; and `tokenizers.decoders.DecodeStream`, which takes adopted
 
 from __future__ import annotations
 
+import importlib
 import threading
 import warnings
 from types import TracebackType
@@ -144,10 +145,9 @@ def _adopted(loaded: Any) -> Any:
 
 def _imported() -> Any:
     try:
-        import transformers
+        return importlib.import_module("transformers")
     except ImportError:
         raise MissingExtraError(
             "this needs transformers (the extra `transformers`): pip install 'transformers>=4.50'",
             extra="transformers",
         ) from None
-    return transformers
