@@ -76,7 +76,7 @@ class Kimi:
             return _encoded(self, text, allow_special_tokens)
         if kwargs.keys() == {"add_special_tokens"} and "encode" in self._plain.__dict__:
             # The class has no tokens to add; it logs a warning and does this.
-            return super(self._plain, self).encode(text, **kwargs)
+            return super(self._plain, self).encode(text, **kwargs)  # type: ignore[misc]
         return _call(self, "encode", text, allow_special_tokens, **kwargs)
 
     def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
