@@ -20,28 +20,24 @@ from kizami.segments import Segment
 __all__ = ["PROBES", "Options", "same_renderer"]
 
 # Options of the class that its renderer takes, and those that shape what comes out.
-_RENDERED = frozenset(
-    [
-        "tools",
-        "add_generation_prompt",
-        "thinking",
-        "thinking_effort",
-        "tool_choice",
-        "response_format",
-        "response_schema",
-        "image_prompts",
-    ]
-)
-_SHAPING = frozenset(
-    [
-        "padding",
-        "truncation",
-        "max_length",
-        "return_tensors",
-        "return_dict",
-        "return_assistant_tokens_mask",
-    ]
-)
+_RENDERED = {
+    "tools",
+    "add_generation_prompt",
+    "thinking",
+    "thinking_effort",
+    "tool_choice",
+    "response_format",
+    "response_schema",
+    "image_prompts",
+}
+_SHAPING = {
+    "padding",
+    "truncation",
+    "max_length",
+    "return_tensors",
+    "return_dict",
+    "return_assistant_tokens_mask",
+}
 _KNOWN = _RENDERED | _SHAPING | {"tokenize"}
 
 
