@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import copy
 import gzip
+import inspect
 import json
 import logging
 import pickle
@@ -90,6 +91,9 @@ def test_it_is_of_the_same_class(both: Pair) -> None:
         TikTokenTokenizer.__module__,
     )
     assert both.ours.is_fast is both.plain.is_fast is False
+    for name in ("encode", "decode", "tokenize", "apply_chat_template"):
+        signatures = [inspect.signature(getattr(tokenizer, name)) for tokenizer in both]
+        assert signatures[0] == signatures[1]
 
 
 @given(text=texts())

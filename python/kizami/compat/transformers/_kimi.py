@@ -11,7 +11,9 @@ Nothing is assumed of that code which is not looked at first: see `_refusal`.
 from __future__ import annotations
 
 import copy
+import functools
 import threading
+import types
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -231,15 +233,28 @@ def _class_of(tokenizer: Any, ours: kizami.Tokenizer) -> type:
     plain = type(tokenizer)
     with _LOCK:
         if plain not in _CLASSES:
-            names = {
+            names: dict[str, Any] = {
                 "_plain": plain,
                 "_chat": _chat_of(tokenizer, ours),
                 "__doc__": plain.__doc__,
                 "__module__": plain.__module__,
                 "__qualname__": plain.__qualname__,
             }
+            # Engines ask which options a method takes.
+            for name in ("encode", "decode", "tokenize", "apply_chat_template"):
+                if hasattr(plain, name):
+                    names[name] = _with_signature(getattr(Kimi, name), getattr(plain, name))
             _CLASSES[plain] = type(plain.__name__, (Kimi, plain), names)
         return _CLASSES[plain]
+
+
+def _with_signature(ours: Any, theirs: Any) -> Any:
+    """The same function with the name, the signature and the docstring of another."""
+    copied = types.FunctionType(
+        ours.__code__, ours.__globals__, ours.__name__, ours.__defaults__, ours.__closure__
+    )
+    copied.__kwdefaults__ = ours.__kwdefaults__
+    return functools.update_wrapper(copied, theirs)
 
 
 def _encoded(tokenizer: Kimi, text: str, trusted: Any) -> list[int]:
