@@ -35,8 +35,11 @@ def write_folder(folder: Path) -> Path:
         for id_, name, special in tokenizer._native.control_tokens()
         if not name.startswith("<|reserved_token_")
     }
+    own = ("[BOS]", "[EOS]", "[PAD]", "[UNK]")
+    special = [token["content"] for token in named.values() if token["special"]]
     config = {
         "added_tokens_decoder": named,
+        "additional_special_tokens": [name for name in special if name not in own],
         "bos_token": "[BOS]",
         "eos_token": "[EOS]",
         "pad_token": "[PAD]",
