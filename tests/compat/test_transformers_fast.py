@@ -253,6 +253,21 @@ def test_parts_can_be_set(small: Pair) -> None:
     assert small.ours.encode("hello") == before
 
 
+def test_fallback_to_bytes_that_never_happens(tmp_path: Path) -> None:
+    folder = write_small(tmp_path / "small")
+    stated = json.loads((folder / "tokenizer.json").read_text())
+    stated["model"] |= {"byte_fallback": True, "fuse_unk": True}
+    (folder / "tokenizer.json").write_text(json.dumps(stated))
+    pair = load_both(folder)
+    for text in TEXTS:
+        each_way(pair, text)
+
+    del stated["model"]["vocab"]["z"]
+    (folder / "tokenizer.json").write_text(json.dumps(stated))
+    with patch(), pytest.warns(UserWarning, match="byte fallback"):
+        assert not is_adopted(transformers.AutoTokenizer.from_pretrained(folder))
+
+
 def test_each_thread_has_its_own_settings(small: Pair) -> None:
     text = "hello the hello the"
     settings: list[dict[str, Any]] = [

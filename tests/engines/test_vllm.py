@@ -30,7 +30,12 @@ params: Any = pytest.importorskip("vllm.renderers.params", exc_type=ImportError)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TEXTS = ["Hello, world! 中文 🎉 don't", "", "👨‍👩‍👧 naïve\n\n  x", "<|endoftext|> a <|open|>tools<|sep|>"]
+TEXTS = [
+    "Hello, world! 中文 🎉 don't",
+    "",
+    "👨‍👩‍👧 naïve\n\n  x",
+    "<|endoftext|> a <|open|>tools<|sep|>",
+]
 TALK = [{"role": "user", "content": "Hi 🎉 <|sep|>"}]
 
 

@@ -9,14 +9,17 @@ get each other's.
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from typing import Any
 
 import tokenizers
 
+from kizami._export import byte_letters
 from kizami.compat.tokenizers import AddedToken, Tokenizer
 from kizami.compat.tokenizers._state import State
+from kizami.errors import UnknownFormatError
 
 __all__ = ["Backend"]
 
@@ -167,12 +170,37 @@ def _rebuilt(rebuild: Any, arguments: tuple[Any, ...]) -> Backend:
 
 def _state_of(plain: Any) -> State:
     """The state of a `tokenizers.Tokenizer`."""
-    state = Tokenizer.from_str(plain.to_str())._state
+    text = plain.to_str()
+    try:
+        state = Tokenizer.from_str(text)._state
+    except UnknownFormatError:
+        simpler = without_fallback(text)
+        if simpler is None:
+            raise
+        state = Tokenizer.from_str(simpler)._state
     # No part of the file.
     if plain.encode_special_tokens:
         _ = state.vocabulary.without_special
         state = replace(state, encode_special_tokens=True)
     return state
+
+
+def without_fallback(text: str) -> str | None:
+    """The same tokenizer without fallback to bytes, if that can never happen; else None.
+
+    Some versions of `transformers` load byte-level tokenizers with a class made for SentencePiece,
+    which turns it on. It is for letters that the vocabulary lacks, and has no effect where it has
+    all letters of the byte-level alphabet and text is spelled in them.
+    """
+    stated = json.loads(text)
+    model, split = stated["model"], stated.get("pre_tokenizer") or {}
+    last = (split.get("pretokenizers") or [split])[-1]
+    if not model.get("byte_fallback") or last.get("type") != "ByteLevel":
+        return None
+    if not model["vocab"].keys() >= set(byte_letters()):
+        return None
+    model["byte_fallback"] = model["fuse_unk"] = False
+    return json.dumps(stated, ensure_ascii=False)
 
 
 def _ours(tokens: Any) -> Any:
