@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import kizami
 import pytest
 from hypothesis import given
+from kizami.compat import transformers as drop_in
 from kizami.compat.transformers import adopt, is_adopted, patch, unpatch
 from kizami.errors import ChatWarning, UnknownFormatError
 
@@ -328,6 +329,10 @@ def test_threads_share_one(both: Pair) -> None:
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         calls = [pool.submit(both.ours.apply_chat_template, TALK, tokenize=True) for _ in range(64)]
         assert all(call.result() == expected for call in calls)
+
+
+def test_names() -> None:
+    assert drop_in.__all__ == ["adopt", "is_adopted", "patch", "unpatch"]
 
 
 def test_patch_and_unpatch() -> None:

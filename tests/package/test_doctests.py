@@ -21,7 +21,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^( *)```python[ ]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
 # Examples that run with an optional dependency; without it they are skipped.
-NEEDS = {"kizami.chat.jinja": "jinja2", "docs/guides/chat-templates.md": "jinja2"}
+NEEDS = {
+    "kizami.chat.jinja": "jinja2",
+    "docs/guides/chat-templates.md": "jinja2",
+    "docs/guides/transformers.md": "transformers",
+}
 
 pytestmark = pytest.mark.usefixtures("threads")
 
