@@ -92,7 +92,7 @@ def test_it_is_of_the_same_class(both: Pair) -> None:
         TikTokenTokenizer.__module__,
     )
     assert both.ours.is_fast is both.plain.is_fast is False
-    for name in ("encode", "decode", "tokenize", "apply_chat_template"):
+    for name in ("__call__", "encode", "decode", "tokenize", "apply_chat_template"):
         signatures = [inspect.signature(getattr(tokenizer, name)) for tokenizer in both]
         assert signatures[0] == signatures[1]
 
@@ -252,6 +252,11 @@ def test_add_special_tokens_gives_no_warning(both: Pair, caplog: pytest.LogCaptu
 
     assert found == expected
     assert not caplog.records
+
+
+def test_offsets_are_an_error_and_not_silently_absent(both: Pair) -> None:
+    with pytest.raises(NotImplementedError, match="encode_with_offsets"):
+        both.ours("x y", return_offsets_mapping=True)
 
 
 def test_copies_share_the_tables(both: Pair) -> None:

@@ -24,7 +24,7 @@ from kizami._export import byte_letters
 from kizami._load_kimi import ordinary_tokens
 from kizami.chat import renderer_for
 from kizami.compat.transformers._kimi_chat import Options, same_renderer
-from kizami.errors import UnknownFormatError
+from kizami.errors import UnknownFormatError, UnsupportedError
 from kizami.reference import RUN, SLICE
 
 __all__ = ["Kimi", "adopt_kimi", "is_kimi"]
@@ -69,6 +69,20 @@ class Kimi:
             # That code encodes segments one by one, by `_encode_text_piece`.
             return _call(self, "_encode_chat_segments", segments, *args, **kwargs)
         return self._kizami._native.encode_segments(segments, True).tolist()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the class's own call; where that leaves out offsets without a word, an error.
+
+        Raises:
+            UnsupportedError: Offsets are asked for.
+        """
+        if kwargs.get("return_offsets_mapping"):
+            raise UnsupportedError(
+                f"{type(self).__name__} is a slow tokenizer and has no offsets; "
+                "kizami.Tokenizer.encode_with_offsets gives them",
+                name="return_offsets_mapping",
+            )
+        return _call(self, "__call__", *args, **kwargs)
 
     def encode(self, text: Any, allow_special_tokens: Any = True, **kwargs: Any) -> Any:
         """The ids of a text; as the class's own `encode`."""
@@ -241,7 +255,7 @@ def _class_of(tokenizer: Any, ours: kizami.Tokenizer) -> type:
                 "__qualname__": plain.__qualname__,
             }
             # Engines ask which options a method takes.
-            for name in ("encode", "decode", "tokenize", "apply_chat_template"):
+            for name in ("__call__", "encode", "decode", "tokenize", "apply_chat_template"):
                 if hasattr(plain, name):
                     names[name] = _with_signature(getattr(Kimi, name), getattr(plain, name))
             _CLASSES[plain] = type(plain.__name__, (Kimi, plain), names)
