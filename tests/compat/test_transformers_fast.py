@@ -326,6 +326,19 @@ def test_what_is_no_byte_level_bpe_stays_as_it_is(tmp_path: Path) -> None:
         adopt(tokenizer)
 
 
+def test_what_cannot_be_written_stays_as_it_is(small: Pair) -> None:
+    from tokenizers import pre_tokenizers
+
+    class Python:
+        def pre_tokenize(self, text: Any) -> None:
+            """Nothing is split."""
+
+    small.plain.backend_tokenizer.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(Python())
+    with pytest.raises(UnknownFormatError, match="cannot be written as JSON"):
+        adopt(small.plain)
+    assert not is_adopted(small.plain)
+
+
 def test_without_transformers_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['transformers'] = sys.modules['tokenizers'] = None\n"

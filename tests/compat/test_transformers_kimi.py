@@ -282,10 +282,12 @@ def test_pickles_are_small_and_need_no_patch(both: Pair, tmp_path: Path) -> None
     (tmp_path / "pickle").write_bytes(data)
     code = (
         f"import pickle, sys; sys.path.insert(0, {str(Path.cwd())!r})\n"
-        f"print(pickle.load(open({str(tmp_path / 'pickle')!r}, 'rb')).encode('x <|open|>'))"
+        f"other = pickle.load(open({str(tmp_path / 'pickle')!r}, 'rb'))\n"
+        "print(other.encode('x <|open|>'), int(other._chat is not None), sep=', ')"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert json.loads(run.stdout or "0") == both.plain.encode("x <|open|>"), run.stderr
+    expected = [both.plain.encode("x <|open|>"), 1]
+    assert json.loads(f"[{run.stdout}]") == expected, run.stderr
 
 
 def test_saving_and_loading(both: Pair, tmp_path: Path) -> None:

@@ -170,7 +170,13 @@ def _rebuilt(rebuild: Any, arguments: tuple[Any, ...]) -> Backend:
 
 def _state_of(plain: Any) -> State:
     """The state of a `tokenizers.Tokenizer`."""
-    text = plain.to_str()
+    try:
+        text = plain.to_str()
+    except Exception as error:
+        # A step that is written in Python, for instance.
+        raise UnknownFormatError(
+            f"it cannot be written as JSON: {error}; use it as it is"
+        ) from None
     try:
         state = Tokenizer.from_str(text)._state
     except UnknownFormatError:

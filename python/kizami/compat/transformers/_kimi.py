@@ -30,7 +30,8 @@ from kizami.reference import RUN, SLICE
 __all__ = ["Kimi", "adopt_kimi", "is_kimi"]
 
 _LOCK = threading.Lock()
-_CLASSES: dict[type, type] = {}
+# By published class, and whether the vocabulary is one of K3.
+_CLASSES: dict[tuple[type, bool], Any] = {}
 _ALIKE: dict[type, tuple[str, ...]] = {}
 
 # What a tokenizer holds that can be made from its vocabulary, and that nobody changes.
@@ -210,7 +211,11 @@ def _refusal(tokenizer: Any, native: _native.Tokenizer) -> str | None:
         return f"its code does not cut text at {SLICE:,} characters and runs at {RUN:,}"
     for probe in _PROBES:
         for trusted in (True, False):
-            if tokenizer.encode(probe, trusted) != native.encode(probe, trusted, True).tolist():
+            try:
+                ids = tokenizer.encode(probe, trusted)
+            except Exception as error:
+                return f"it cannot encode {probe[:60]!r}: {error}"
+            if ids != native.encode(probe, trusted, True).tolist():
                 return f"it encodes {probe[:60]!r} in another way"
     return None
 
@@ -226,40 +231,42 @@ def _states_cuts(method: Any) -> bool:
 
 
 def _become(tokenizer: Any, ours: kizami.Tokenizer) -> None:
-    tokenizer.__dict__["_kizami"] = ours
-    tokenizer.__class__ = _class_of(tokenizer, ours)
+    plain, speaks_k3 = type(tokenizer), renderer_for(ours.control_tokens) is not None
+    with _LOCK:
+        is_new = (plain, speaks_k3) not in _CLASSES
+        if is_new:
+            _CLASSES[plain, speaks_k3] = _class_of(plain)
+        tokenizer.__dict__["_kizami"] = ours
+        tokenizer.__class__ = kind = _CLASSES[plain, speaks_k3]
+        if is_new and speaks_k3:
+            kind._chat = _chat_of(tokenizer)
 
 
-def _chat_of(tokenizer: Any, ours: kizami.Tokenizer) -> Options | None:
-    """What renders the conversations of a tokenizer, unless it must do that itself."""
-    if renderer_for(ours.control_tokens) is None:
-        return None
+def _class_of(plain: Any) -> Any:
+    """A subclass of a published class."""
+    names: dict[str, Any] = {
+        "_plain": plain,
+        "_chat": None,
+        "__doc__": plain.__doc__,
+        "__module__": plain.__module__,
+        "__qualname__": plain.__qualname__,
+    }
+    # Engines ask which options a method takes.
+    for name in ("__call__", "encode", "decode", "tokenize", "apply_chat_template"):
+        if hasattr(plain, name):
+            names[name] = _with_signature(getattr(Kimi, name), getattr(plain, name))
+    return type(plain.__name__, (Kimi, plain), names)
+
+
+def _chat_of(tokenizer: Kimi) -> Options | None:
+    """What renders the conversations of a class, unless it must do that itself."""
 
     def encode(segments: Any) -> Any:
-        return ours._native.encode_segments(segments, True).tolist()
+        return tokenizer._kizami._native.encode_segments(segments, True).tolist()
 
-    apply = tokenizer.apply_chat_template
-    return Options(apply) if same_renderer(apply, encode) else None
-
-
-def _class_of(tokenizer: Any, ours: kizami.Tokenizer) -> type:
-    """The subclass of a published class; one for each."""
-    plain = type(tokenizer)
-    with _LOCK:
-        if plain not in _CLASSES:
-            names: dict[str, Any] = {
-                "_plain": plain,
-                "_chat": _chat_of(tokenizer, ours),
-                "__doc__": plain.__doc__,
-                "__module__": plain.__module__,
-                "__qualname__": plain.__qualname__,
-            }
-            # Engines ask which options a method takes.
-            for name in ("__call__", "encode", "decode", "tokenize", "apply_chat_template"):
-                if hasattr(plain, name):
-                    names[name] = _with_signature(getattr(Kimi, name), getattr(plain, name))
-            _CLASSES[plain] = type(plain.__name__, (Kimi, plain), names)
-        return _CLASSES[plain]
+    apply = functools.partial(_call, tokenizer, "apply_chat_template")
+    is_same = same_renderer(tokenizer._plain.apply_chat_template, apply, encode)
+    return Options(tokenizer._plain.apply_chat_template) if is_same else None
 
 
 def _with_signature(ours: Any, theirs: Any) -> Any:

@@ -76,17 +76,22 @@ def _is_plain(conversation: Any, options: dict[str, Any]) -> bool:
     )
 
 
-def same_renderer(apply: Callable[..., Any], encode: Callable[[list[Segment]], Any]) -> bool:
+def same_renderer(
+    method: Callable[..., Any],
+    apply: Callable[..., Any],
+    encode: Callable[[list[Segment]], Any],
+) -> bool:
     """Whether a class renders all of `PROBES` as Kizami does.
 
     Args:
-        apply: Its `apply_chat_template`.
+        method: Its `apply_chat_template`, with the defaults of its options.
+        apply: The same, of one tokenizer.
         encode: The ids of segments.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChatWarning)
         try:
-            options = Options(apply)
+            options = Options(method)
             for conversation, given in PROBES:
                 segments = options.render(conversation, {"tokenize": True, **given})
                 if segments is None:
