@@ -30,6 +30,8 @@ class Encoding:
     `word_ids`, `sequence_ids` are lists of one length, `overflowing` the encodings that
     truncation cut off. Offsets count characters of the text given.
 
+    Lists are made anew each time. An encoding keeps its text as long as it lives.
+
     `offsets`, and what is derived from them, raise `UnknownFormatError` for a text that a
     normalizer changes by more than composing and decomposing (NFC and its like).
     """
