@@ -12,7 +12,7 @@ from kizami._templates import read_template
 from kizami._tokenizer import Tokenizer
 from kizami.errors import UnknownFormatError, VocabularyError
 
-__all__ = ["CONFIG", "RANKS", "is_kimi", "load_kimi"]
+__all__ = ["CONFIG", "RANKS", "is_kimi", "load_kimi", "ordinary_tokens"]
 
 RANKS = "tiktoken.model"
 CONFIG = "tokenizer_config.json"
@@ -39,7 +39,7 @@ def load_kimi(directory: Path, name: str) -> Tokenizer:
             f"{' and '.join(_KIMI_MODULES)}, and Kizami does not guess one: give it as `pattern`",
             source=str(directory),
         )
-    base, fingerprint = _ordinary(ranks)
+    base, fingerprint = ordinary_tokens(ranks)
     controls = _control_tokens(config, base.ordinary_len, directory / CONFIG)
     eos_ids = _eos_ids(directory, config, controls)
     try:
@@ -114,7 +114,7 @@ def _eos_ids(
     return [id_ for id_, text, _ in controls if text == name]
 
 
-def _ordinary(ranks: Path) -> tuple[_native.Tokenizer, str]:
+def ordinary_tokens(ranks: Path) -> tuple[_native.Tokenizer, str]:
     """The ordinary tokens of a rank file, without control tokens; and the file's SHA-256."""
     data = read_bytes(ranks)
     fingerprint = hashlib.sha256(data).hexdigest()

@@ -28,9 +28,9 @@ __all__ = [
     "digest_file",
     "forget_threads",
     "get_num_threads",
-    "remembered",
     "json_lines",
     "pieces",
+    "remembered",
     "set_num_threads",
 ]
 

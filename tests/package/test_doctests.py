@@ -27,6 +27,7 @@ NEEDS = {
     "docs/guides/from-tiktoken.md": "tiktoken",
     "kizami.corpus._arrow": "pyarrow",
     "docs/guides/corpora.md": "pyarrow",
+    "docs/guides/transformers.md": "transformers",
 }
 
 pytestmark = pytest.mark.usefixtures("threads")
