@@ -22,7 +22,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import kizami
-from kizami._tokenizer import Tokenizer, _flag
+from kizami._flags import flag
+from kizami._tokenizer import Tokenizer
 from kizami.corpus._inputs import FORMATS, Input, find_inputs
 from kizami.corpus._manifest import (
     MANIFEST,
@@ -243,8 +244,8 @@ def make_job(
         raise InvalidValueError("separator must not be empty; None makes each file a document")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = kizami.load(tokenizer)
-    allow_special = _flag(allow_special, "allow_special")
-    keep_empty = _flag(keep_empty, "keep_empty")
+    allow_special = flag(allow_special, "allow_special")
+    keep_empty = flag(keep_empty, "keep_empty")
     before, after = _around(tokenizer, bos, "bos"), _around(tokenizer, eos, "eos")
     found = find_inputs(inputs, input_format)
     reading = Reading(
