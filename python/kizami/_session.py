@@ -181,7 +181,9 @@ class Session:
         rendered = kimi_k3.render_from(talk.messages[start:same] + new, start, **options)
         done = self._native.encode_behind(rendered.segments, segment, talk.version)
         if done is None:
-            # To render may run the caller's code, and that has used this session.
+            # To render may run the caller's code, and that has used this session: all anew, which
+            # depends on nothing that was before.
+            self._conversation = None
             return self._encode_k3(messages, options)
         ids, version = done
         # Who is warned of a message is warned of it every time.
