@@ -145,7 +145,7 @@ class Session:
 
         Options, errors: as `Tokenizer.render_chat`. Returns: as `encode_segments`.
 
-        Cost: comparing the messages (about 0.2 µs each), rendering and encoding what is new.
+        Cost: comparing the messages, rendering and encoding what is new.
         """
         from kizami.chat import kimi_k3, renderer_for
 
@@ -242,7 +242,7 @@ class SessionCache:
     Args:
         tokenizer: Whose ids they are.
         max_bytes: Bytes that may be held. A prompt takes its text (as Python holds it), about six
-            bytes an id, and about 100 bytes a segment.
+            bytes an id, and 160 bytes a segment.
 
     Raises:
         InputTypeError: `tokenizer` is no `Tokenizer`, or `max_bytes` no int.
