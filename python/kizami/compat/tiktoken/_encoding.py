@@ -82,8 +82,8 @@ class Encoding:
                 text lacks its single bytes, or a name has the id of another token.
             TypeError: A part has the wrong type.
 
-        Cost: that of building the tables, a few times what tiktoken takes; with the same parts
-        again, less than tiktoken, as images are kept (`KIZAMI_CACHE`).
+        Cost: that of building the tables; with the same parts again, that of mapping them, as
+        images are kept (`KIZAMI_CACHE`).
         """
         given = Given.of(pat_str, to_ints(special_tokens), None)
         if given is None:
