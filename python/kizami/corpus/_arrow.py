@@ -15,7 +15,7 @@ from kizami._tokenizer import Tokenizer
 from kizami.corpus._inputs import need
 from kizami.errors import InputTypeError, InvalidValueError
 
-__all__ = ["encode_arrow", "is_text", "text_ranges"]
+__all__ = ["encode_arrow", "is_text", "lists", "text_ranges"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -67,14 +67,26 @@ def encode_arrow(array: Any, tokenizer: Tokenizer, *, allow_special: bool = Fals
         raise InputTypeError(f"array must hold strings, not {array.type}; cast it first")
     data, starts, ends = text_ranges(array)
     ids, offsets = _encode(tokenizer, data, starts, ends, allow_special)
-    validity = None
-    if array.null_count:
-        validity = pa.array(np.asarray(array.is_valid())).buffers()[1]
     large = pa.types.is_large_string(array.type) or len(ids) >= 1 << 31
+    valid = np.asarray(array.is_valid()) if array.null_count else None
+    return lists(ids, offsets, valid, large)
+
+
+def lists(
+    ids: npt.NDArray[np.uint32],
+    offsets: Offsets,
+    valid: npt.NDArray[np.bool_] | None,
+    large: bool = False,
+) -> Any:
+    """An Arrow array of lists of ids; null where `valid` is False."""
+    pa = need("pyarrow")
+    validity, nulls = None, 0
+    if valid is not None:
+        validity, nulls = pa.array(valid).buffers()[1], int(len(valid) - valid.sum())
     kind = pa.large_list(pa.uint32()) if large else pa.list_(pa.uint32())
     places = pa.py_buffer(offsets if large else offsets.astype(np.int32))
     return pa.Array.from_buffers(
-        kind, len(array), [validity, places], array.null_count, children=[pa.array(ids)]
+        kind, len(offsets) - 1, [validity, places], nulls, children=[pa.array(ids)]
     )
 
 

@@ -61,8 +61,8 @@ class Input(NamedTuple):
         }
 
 
-def need(module: str) -> Any:
-    """A module of the extra `data`."""
+def need(module: str, extra: str = "data") -> Any:
+    """A module of an extra."""
     from importlib import import_module
 
     try:
@@ -70,7 +70,7 @@ def need(module: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         raise MissingExtraError(
-            f"`{package}` is not installed: pip install 'kizami[data]'", extra="data"
+            f"`{package}` is not installed: pip install 'kizami[{extra}]'", extra=extra
         ) from error
 
 

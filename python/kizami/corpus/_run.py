@@ -24,6 +24,14 @@ import numpy as np
 import kizami
 from kizami._flags import flag
 from kizami._tokenizer import Tokenizer
+from kizami.corpus._arguments import (
+    BROKEN,
+    ERRORS,
+    around,
+    check_choices,
+    check_numbers,
+    check_texts,
+)
 from kizami.corpus._inputs import FORMATS, Input, find_inputs
 from kizami.corpus._manifest import (
     MANIFEST,
@@ -35,7 +43,7 @@ from kizami.corpus._manifest import (
 from kizami.corpus._rows import BLOCK, REASONS, TEXT, Place, Reading, Rows, read
 from kizami.corpus._shards import SHARD_FORMATS, shard_dtype
 from kizami.corpus._writer import HARMLESS, Damage, Encoded, Writer, cannot_write, documents_of
-from kizami.errors import CorpusError, InputTypeError, InvalidValueError
+from kizami.errors import CorpusError, InvalidValueError
 
 __all__ = ["Progress", "Report", "tokenize"]
 
@@ -218,35 +226,21 @@ def make_job(
     max_document_bytes: int,
 ) -> Job:
     """Checks arguments, and finds the files."""
-    for name, value, known in (
-        ("input_format", input_format, (None, *FORMATS)),
-        ("format", format, tuple(SHARD_FORMATS)),
-        ("errors", errors, ("strict", "replace")),
-        ("broken", broken, ("stop", "skip")),
-    ):
-        if value not in known:
-            words = ", ".join(repr(word) for word in known)
-            raise InvalidValueError(f"{name} must be one of {words}, not {value!r}")
-    for name, number in (
-        ("shard_tokens", shard_tokens),
-        ("max_document_bytes", max_document_bytes),
-    ):
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise InputTypeError(f"{name} must be an int, not {number!r}")
-        if number < 1:
-            raise InvalidValueError(f"{name} must be at least 1, not {number}")
-    if max_document_bytes > 1 << 30:
-        raise InvalidValueError(f"max_document_bytes must be at most {1 << 30}")
-    for name, text in (("field", field), ("separator", separator)):
-        if not isinstance(text, str) and (name == "field" or text is not None):
-            raise InputTypeError(f"{name} must be str, not {type(text).__name__}")
+    check_choices(
+        input_format=(input_format, (None, *FORMATS)),
+        format=(format, tuple(SHARD_FORMATS)),
+        errors=(errors, ERRORS),
+        broken=(broken, BROKEN),
+    )
+    check_numbers(shard_tokens=shard_tokens, max_document_bytes=max_document_bytes)
+    check_texts(field=field, **({} if separator is None else {"separator": separator}))
     if separator == "":
         raise InvalidValueError("separator must not be empty; None makes each file a document")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = kizami.load(tokenizer)
     allow_special = flag(allow_special, "allow_special")
     keep_empty = flag(keep_empty, "keep_empty")
-    before, after = _around(tokenizer, bos, "bos"), _around(tokenizer, eos, "eos")
+    before, after = around(tokenizer, bos, "bos"), around(tokenizer, eos, "eos")
     found = find_inputs(inputs, input_format)
     reading = Reading(
         field, (separator or "").encode(), errors == "replace", keep_empty, max_document_bytes
@@ -269,21 +263,6 @@ def make_job(
         found, tokenizer, reading, allow_special, before, after, broken == "skip", shard_tokens,
         settings, dtype,
     )  # fmt: skip
-
-
-def _around(tokenizer: Tokenizer, token: int | str | None, name: str) -> list[int]:
-    if token is None:
-        return []
-    if isinstance(token, str):
-        if token not in tokenizer.control_tokens:
-            known = ", ".join(list(tokenizer.control_tokens)[:6])
-            message = f"{name} {token!r} is no control token of {tokenizer.name}"
-            raise InvalidValueError(f"{message}; it has {known}, ...")
-        return [tokenizer.control_tokens[token]]
-    if not isinstance(token, (int, np.integer)) or isinstance(token, bool):
-        raise InputTypeError(f"{name} must be an id or a name, not {token!r}")
-    tokenizer.token_bytes(token)  # raises for one that is not in the vocabulary
-    return [int(token)]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from kizami.corpus._rows import (
 )
 from kizami.errors import CorpusError
 
-__all__ = ["tables"]
+__all__ = ["pieces", "rows_of", "tables", "wrong_type"]
 
 
 def tables(given: Input, reading: Reading, place: Place) -> Iterator[Rows]:
@@ -38,9 +38,12 @@ def tables(given: Input, reading: Reading, place: Place) -> Iterator[Rows]:
             packed = int((given.size or 0) * share)
             skipped = min(max(place.row - row, 0), len(array))
             row += skipped
-            _check_type(pa, given, array.type, reading.field)
-            for piece in _pieces(pa, array.slice(skipped), reading):
-                yield _rows(pa, piece, reading, Place(place.input, row, row), packed)
+            if wrong := wrong_type(array.type, reading.field):
+                facts = {"path": given.path, "reason": "not-text"}
+                message = f"{given.path}: {wrong}; choose another with field"
+                raise CorpusError(message, **facts)
+            for piece in pieces(array.slice(skipped)):
+                yield rows_of(piece, reading, Place(place.input, row, row), packed)
                 row += len(piece)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
@@ -60,14 +63,13 @@ def _is_binary(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _check_type(pa: Any, given: Input, kind: Any, field: str) -> None:
-    if pa.types.is_null(kind) or is_text(kind):
-        return
+def wrong_type(kind: Any, field: str) -> str | None:
+    """What is wrong with a column of this type, in words; None if it can hold texts."""
+    pa = need("pyarrow")
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not _is_binary(pa, value):
-        message = f"{given.path}: column `{field}` holds {kind}, not text"
-        facts = {"path": given.path, "reason": "not-text"}
-        raise CorpusError(f"{message}; choose another with field", **facts)
+    if pa.types.is_null(kind) or is_text(kind) or _is_binary(pa, value):
+        return None
+    return f"column `{field}` holds {kind}, not text"
 
 
 def _parquet(pa: Any, given: Input, field: str, first: int) -> Iterator[tuple[Any, float]]:
@@ -107,8 +109,9 @@ def _arrow(pa: Any, given: Input, field: str, first: int) -> Iterator[tuple[Any,
             yield reader.get_batch(index).column(field), share
 
 
-def _pieces(pa: Any, array: Any, reading: Reading) -> Iterator[Any]:
+def pieces(array: Any) -> Iterator[Any]:
     """The array in slices of about a block of text."""
+    pa = need("pyarrow")
     kind = array.type
     if pa.types.is_dictionary(kind):
         array = array.cast(kind.value_type)
@@ -121,7 +124,9 @@ def _pieces(pa: Any, array: Any, reading: Reading) -> Iterator[Any]:
         yield array.slice(start, rows)
 
 
-def _rows(pa: Any, array: Any, reading: Reading, place: Place, packed: int) -> Rows:
+def rows_of(array: Any, reading: Reading, place: Place, packed: int = 0) -> Rows:
+    """The rows of an array that holds texts, or bytes."""
+    pa = need("pyarrow")
     kinds = np.full(len(array), TEXT, np.uint8)
     wrong: dict[int, str] = {}
     array = _as_text(pa, array, reading, kinds, wrong)
