@@ -180,11 +180,16 @@ def _rebuild(key: str, pickled: bytes, rest: tuple[Any, ...]) -> Columns:
     with _lock:
         tokenizer = _held.get(key)
         if tokenizer is None:
-            tokenizer = pickle.loads(pickled)
+            tokenizer = _load(pickled)
             while len(_held) >= _MOST_HELD:
                 del _held[next(iter(_held))]
             _held[key] = tokenizer
     return Columns(tokenizer, *rest)
+
+
+def _load(pickled: bytes) -> Tokenizer:
+    tokenizer: Tokenizer = pickle.loads(pickled)
+    return tokenizer
 
 
 def totals_of(table: Any, column: str, left_out: str) -> Totals:
