@@ -4,8 +4,8 @@ The cluster runs `install` in each worker. Files in the folder `KIZAMI_TEST_FOLD
 
 - `load-PID-N`: process PID loaded a tokenizer for the N-th time;
 - `table-PID-N`: it began its N-th table;
-- `killed-PID`: it was killed (kill -9) in the middle of a table. There is at most one such file, and
-  none unless there is a file `kill`.
+- `killed-PID`: it was killed (kill -9) in the middle of a table. There is at most one such file,
+  and none unless there is a file `kill`.
 """
 
 from __future__ import annotations

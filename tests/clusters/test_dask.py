@@ -13,8 +13,8 @@ from kizami.errors import CorpusError, InputTypeError, InvalidValueError
 from .conftest import FILES, OPTIONS, WORKERS, Corpus, Notes, check
 
 pytest.importorskip("dask", reason="dask is not installed (extra: dask)")
-dd = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed (extra: dask)")
-distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra: dask)")
+dd = pytest.importorskip("dask.dataframe", reason="no dask[dataframe] (extra: dask)")
+distributed = pytest.importorskip("distributed", reason="no distributed (extra: dask)")
 pd = pytest.importorskip("pandas")
 
 

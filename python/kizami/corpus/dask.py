@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import kizami
 from kizami._tokenizer import Tokenizer
 from kizami.corpus._columns import Columns, Totals, add, totals_of
 from kizami.corpus._inputs import need
-from kizami.errors import CorpusError, InputTypeError
-
-if TYPE_CHECKING:
-    from dask.dataframe import DataFrame
+from kizami.errors import CorpusError, InputTypeError, MissingExtraError
 
 __all__ = ["tokenize", "totals"]
 
@@ -23,7 +20,7 @@ _EXTRA = "dask"
 
 
 def tokenize(
-    frame: DataFrame,
+    frame: Any,
     tokenizer: Tokenizer | str,
     *,
     field: str = "text",
@@ -36,7 +33,7 @@ def tokenize(
     broken: Literal["stop", "skip"] = "stop",
     keep_empty: bool = False,
     max_document_bytes: int = 64 << 20,
-) -> DataFrame:
+) -> Any:
     """The dataframe with two columns more: the ids of each text, and why a row has none.
 
     The ids of a document are those of `kizami.corpus.tokenize`, whatever the number of workers. A
@@ -84,7 +81,7 @@ def tokenize(
     return frame.map_partitions(_partition, shared, meta=meta)
 
 
-def totals(frame: DataFrame, *, column: str = "input_ids", left_out: str = "left_out") -> Totals:
+def totals(frame: Any, *, column: str = "input_ids", left_out: str = "left_out") -> Totals:
     """Counts rows, documents, ids, and rows that were left out, by reason.
 
     Args:
@@ -117,7 +114,7 @@ def _with_columns(frame: Any, columns: Columns) -> Any:
     try:
         texts = pa.Table.from_pandas(frame[[field]], preserve_index=False).column(field)
     except pa.ArrowException as error:
-        message = f"column `{field}` holds other things than text: {str(error.args[0])}"
+        message = f"column `{field}` holds other things than text: {error.args[0]!s}"
         raise CorpusError(f"{message}; choose another with field", reason="not-text") from None
     ids, left_out = columns.encode(texts)
 
@@ -138,10 +135,8 @@ def _take_threads() -> None:
     if os.environ.get("KIZAMI_NUM_THREADS"):
         return
     try:
-        from distributed import get_worker
-
-        worker = get_worker()
-    except (ImportError, ValueError):  # another scheduler
+        worker = need("distributed", _EXTRA).get_worker()
+    except (MissingExtraError, ValueError):  # another scheduler
         return
     if worker.nanny is not None and kizami.get_num_threads() != worker.state.nthreads:
         kizami.set_num_threads(worker.state.nthreads)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import kizami
 from kizami._tokenizer import Tokenizer
@@ -15,16 +15,13 @@ from kizami.corpus._columns import Columns, Totals, add, totals_of
 from kizami.corpus._inputs import need
 from kizami.errors import InputTypeError, InvalidValueError
 
-if TYPE_CHECKING:
-    from ray.data import Dataset
-
 __all__ = ["tokenize", "totals"]
 
 _EXTRA = "ray"
 
 
 def tokenize(
-    dataset: Dataset,
+    dataset: Any,
     tokenizer: Tokenizer | str,
     *,
     field: str = "text",
@@ -39,7 +36,7 @@ def tokenize(
     max_document_bytes: int = 64 << 20,
     workers: int | tuple[int, int] | None = None,
     num_cpus: int = 1,
-) -> Dataset:
+) -> Any:
     """The dataset with two columns more: the ids of each text, and why a row has none.
 
     The ids of a document are those of `kizami.corpus.tokenize`, whatever the number of workers.
@@ -100,7 +97,7 @@ def tokenize(
     )
 
 
-def totals(dataset: Dataset, *, column: str = "input_ids", left_out: str = "left_out") -> Totals:
+def totals(dataset: Any, *, column: str = "input_ids", left_out: str = "left_out") -> Totals:
     """Counts rows, documents, ids, and rows that were left out, by reason.
 
     Args:
