@@ -7,6 +7,10 @@ import gzip
 import json
 import os
 import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +140,35 @@ def test_a_file_that_is_not_there(tokenizer: Any, tmp_path: Path) -> None:
         tokenize([], tmp_path / "out", tokenizer)
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
-)
-def test_an_unreadable_file(tokenizer: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "a.txt").chmod(0)
+@pytest.fixture
+def not_root() -> Iterator[Path]:
+    """A folder for somebody who may not read everything; root is somebody else meanwhile."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("files are protected in another way here")
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        if root:
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_an_unreadable_file(tokenizer: Any, not_root: Path) -> None:
+    (not_root / "a.txt").write_text("x")
+    (not_root / "b.txt").write_text("good")
+    (not_root / "a.txt").chmod(0)
     with pytest.raises(CorpusError, match="cannot be read: Permission denied"):
-        tokenize(tmp_path / "a.txt", tmp_path / "out", tokenizer)
+        tokenize(not_root / "a.txt", not_root / "stop", tokenizer)
+    report = tokenize(not_root / "*.txt", not_root / "out", tokenizer, broken="skip")
+    assert [one["reason"] for one in report.damaged] == ["unreadable"]
+    assert (report.documents, report.tokens) == (1, len(tokenizer.encode("good")))
+    (not_root / "mine").mkdir(0o500)
+    with pytest.raises(CorpusWriteError, match="cannot be written: permission denied"):
+        tokenize(not_root / "b.txt", not_root / "mine" / "out", tokenizer)
 
 
 def test_a_file_that_fails_while_it_is_read(
@@ -195,6 +220,50 @@ def test_a_full_disk_keeps_whole_shards(
 
     tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, resume=True, **options)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 200 KB of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
+    try:
+        ran = subprocess.run(mount, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no `mount` here")
+    if ran.returncode:
+        pytest.skip(f"no file system can be mounted here: {ran.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], timeout=60, check=True)
+
+
+@pytest.mark.parametrize("form", ["bin", "npy", "megatron", "parquet", "arrow"])
+def test_a_disk_that_is_really_full(tmp_path: Path, small_disk: Path, form: str) -> None:
+    if form in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / "a.jsonl").write_bytes(json_lines(make_texts(2000)))
+
+    def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "kizami", "corpus", "a.jsonl", "-o", str(folder)]
+        command += ["-f", form, "--shard-tokens", "20000", *more]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    assert run(tmp_path / "whole").returncode == 0
+    full = run(small_disk / "out")
+    assert (full.returncode, full.stdout) == (1, "")
+    assert "cannot be written: no space left on device" in full.stderr
+    assert "go on with `--resume`" in full.stderr
+    seen = verify(small_disk / "out")
+    assert (seen.complete, seen.faults) == (False, ())
+    assert 0 < seen.shards < len(list((tmp_path / "whole").glob("shard-*")))
+
+    more = ["mount", "-o", "remount,size=50m", str(small_disk)]
+    subprocess.run(more, timeout=60, check=True)
+    assert run(small_disk / "out", "--resume").returncode == 0
+    assert contents(small_disk / "out") == contents(tmp_path / "whole")
 
 
 def test_an_empty_corpus(tokenizer: Any, tmp_path: Path) -> None:
