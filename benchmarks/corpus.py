@@ -19,6 +19,7 @@ missing are left out.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -103,11 +104,15 @@ def say(what: str, **facts: Any) -> None:
 
 
 def cpu() -> float:
-    """Processor seconds of this process, and of those of its children that are over."""
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    """Processor seconds of this process and all its children, those that are over too."""
+    import psutil
+
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])
+    return total
 
 
 def flat(ids: Any) -> Any:

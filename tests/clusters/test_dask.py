@@ -17,6 +17,9 @@ dd = pytest.importorskip("dask.dataframe", reason="no dask[dataframe] (extra: da
 distributed = pytest.importorskip("distributed", reason="no distributed (extra: dask)")
 pd = pytest.importorskip("pandas")
 
+# Dask uses what others have deprecated.
+pytestmark = pytest.mark.filterwarnings("default")
+
 
 @pytest.fixture
 def client(environment: dict[str, str]) -> Iterator[Any]:

@@ -14,6 +14,9 @@ ray = pytest.importorskip("ray", reason="ray is not installed (extra: ray)")
 pq = pytest.importorskip("pyarrow.parquet")
 data = pytest.importorskip("ray.data", reason="ray[data] is not installed (extra: ray)")
 
+# Ray and Dask use what others have deprecated.
+pytestmark = pytest.mark.filterwarnings("default")
+
 
 @pytest.fixture(scope="module")
 def cluster(environment: dict[str, str]) -> Iterator[None]:
