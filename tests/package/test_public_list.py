@@ -124,6 +124,23 @@ def test_options_have_the_documented_defaults() -> None:
     assert options(tokenizer.render_chat).items() >= documented.items()
 
 
+def test_corpora_use_the_same_words_on_one_machine_and_on_many() -> None:
+    corpus = importlib.import_module("kizami.corpus")
+    assert corpus.__all__ == [
+        "Estimate", "Progress", "Report", "Totals", "Verified", "encode_arrow", "estimate",
+        "tokenize", "verify",
+    ]  # fmt: skip
+    one = inspect.signature(corpus.tokenize).parameters
+    for name in ("ray", "dask"):
+        module = importlib.import_module(f"kizami.corpus.{name}")
+        assert module.__all__ == ["tokenize", "totals"]
+        many = inspect.signature(module.tokenize).parameters
+        own = {"dataset", "frame", "column", "left_out", "workers", "num_cpus"}
+        for word in set(many) - own - {"tokenizer"}:
+            assert many[word].default == one[word].default, word
+            assert many[word].annotation == one[word].annotation, word
+
+
 def test_a_segment_is_a_pair() -> None:
     assert kizami.Segment._fields == ("text", "allow_special")
     assert kizami.Segment._field_defaults == {"allow_special": False}
