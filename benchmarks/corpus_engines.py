@@ -156,7 +156,11 @@ def _blocks(job: Job) -> list[Any]:
 
 
 def _ray(job: Job) -> Run:
-    """Texts are in the object store before; one thread an actor."""
+    """Texts are in the object store before; one thread an actor.
+
+    The time holds the start of the actors, some seconds: take 1 GB. Ray's processes have a low
+    priority (nice 15), so other work on the machine slows them more than the other engines.
+    """
     import kizami.corpus.ray
     import ray
     import ray.data

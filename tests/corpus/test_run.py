@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kizami import _native
-from kizami.corpus import _rows, tokenize
+from kizami.corpus import _files, _rows, tokenize
 from kizami.errors import CorpusError, InputTypeError, InvalidValueError
 
 from .conftest import TEXTS, contents, expected, json_lines, make_texts, read_documents
@@ -281,6 +281,30 @@ def test_threads_do_not_change_the_output(tokenizer: Any, tmp_path: Path, thread
         kizami.set_num_threads(number)
         tokenize(tmp_path / "a.jsonl", tmp_path / str(number), tokenizer, shard_tokens=5000)
     assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "5")
+
+
+@pytest.mark.parametrize("form", ["bin", "npy", "megatron"])
+def test_writing_early_changes_nothing(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(json_lines(make_texts(60)))
+    options: dict[str, Any] = {"shard_tokens": 3000, "format": form}
+    tokenize(tmp_path / "a.jsonl", tmp_path / "whole", tokenizer, **options)
+    begun: list[int] = []
+    real = _files.File._begin_writing
+
+    def begin(self: _files.File) -> None:
+        begun.append(self._written - self._begun)
+        real(self)
+
+    monkeypatch.setattr(_files.File, "_begin_writing", begin)
+    monkeypatch.setattr(_files, "_BEGIN", 500)
+    monkeypatch.setattr(_rows, "BLOCK", 1000)
+    monkeypatch.setattr("kizami.corpus._run.BLOCK", 1000)
+    tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, **options)
+    assert len(begun) > 10
+    assert min(begun) >= 500
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_progress_ends_with_everything(tokenizer: Any, tmp_path: Path) -> None:
