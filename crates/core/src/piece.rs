@@ -188,6 +188,7 @@ impl Task for Look<'_> {
             }
         }
         *missing = count;
+        cache.note_hits(n - count);
     }
 }
 
@@ -438,6 +439,7 @@ fn encode_stretch<'a>(
 ) -> &'a [u32] {
     let hash = key.hash();
     if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
+        cache.note_hits(1);
         return scratch.some(&ids.places()[..ids.count()]);
     }
     merge(tables, stretch, scratch);

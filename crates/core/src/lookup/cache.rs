@@ -9,8 +9,9 @@
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
 //!
 //! # Size
-//! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, a large one
-//! takes its place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
+//! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, and was not
+//! asked in vain nearly always meanwhile (as by random words, for which a large one is no better), a large one takes its
+//! place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
 //! entries.
 
 use std::marker::PhantomData;
@@ -36,6 +37,8 @@ const LARGE_SINGLE_BITS: u32 = 16;
 const LINE: usize = 64;
 /// Entries that a large table takes in before the small one is given up.
 const HANDOVER: usize = 2 << SMALL_BITS;
+/// A table that takes in more entries than this for each answer that it gives does not grow.
+const PUTS_A_HIT: usize = 2;
 const COUNT_SHIFT: u32 = 28;
 /// In place of a count.
 const SPILLED: u32 = 15;
@@ -189,8 +192,10 @@ struct Lines<L> {
     large: Option<Zeros>,
     /// Lines of the large table, as a power of two.
     large_bits: u32,
-    /// Entries put into the table in use.
+    /// Entries put into the table in use; into a small one, since it was last considered whether it is to grow.
     puts: usize,
+    /// Answers that a small table gave since then.
+    hits: usize,
     kind: PhantomData<L>,
 }
 
@@ -198,7 +203,14 @@ impl<L: Plain> Lines<L> {
     /// The table whose small form is the `number`th.
     fn new(number: usize, large_bits: u32) -> Self {
         let size = LINE << SMALL_BITS;
-        Lines { small: number * size..(number + 1) * size, large: None, large_bits, puts: 0, kind: PhantomData }
+        Lines {
+            small: number * size..(number + 1) * size,
+            large: None,
+            large_bits,
+            puts: 0,
+            hits: 0,
+            kind: PhantomData,
+        }
     }
 
     /// The lines in use, and their number as a power of two.
@@ -236,8 +248,10 @@ impl<L: Plain> Lines<L> {
     fn count_put(&mut self) {
         self.puts += 1;
         if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            self.large = Zeros::new(LINE << self.large_bits).ok();
-            self.puts = 0;
+            if self.hits * PUTS_A_HIT >= self.puts {
+                self.large = Zeros::new(LINE << self.large_bits).ok();
+            }
+            (self.puts, self.hits) = (0, 0);
         }
     }
 }
@@ -318,6 +332,12 @@ impl Cache {
         Near { pairs, pair_bits, singles, single_bits }
     }
 
+    /// Notes that so many short keys were found: by that it is decided how large the cache becomes.
+    #[inline(always)]
+    pub fn note_hits(&mut self, hits: usize) {
+        self.pairs.hits += hits;
+    }
+
     /// The ids of the pre-token with this key, or [`Ids::ELSEWHERE`]; `hash` is [`Key::hash`].
     #[inline(always)]
     #[must_use]
@@ -356,7 +376,9 @@ impl Cache {
             }
             lines.swap(at, at ^ 1);
         }
-        Some(lines[at].ids)
+        let ids = lines[at].ids;
+        self.singles.hits += 1;
+        Some(ids)
     }
 
     /// As [`Cache::get_long`], from the small table that was there before; the entry moves to the large one.
@@ -415,6 +437,7 @@ mod tests {
             assert_eq!(cache.get(key(i), hash), None);
             assert_eq!(cache.get_before(key(i), hash), None);
             cache.put(key(i), hash, ids(i));
+            cache.note_hits(1);
             assert_eq!(cache.get(key(i), hash), Some(ids(i)));
         }
         assert!(cache.pairs.before(&cache.first).is_none());
@@ -453,7 +476,9 @@ mod tests {
         let last = 1 << SMALL_BITS;
         for i in 0..=last {
             cache.put(key(i), key(i).hash(), Ids::one(i));
+            cache.note_hits(1);
             cache.put_long(&long(i), long(i).hash(), Ids::one(i));
+            assert!(cache.get_long(&long(i), long(i).hash()).is_some());
         }
         // The last one made the tables grow, and is in the large ones alone; the one before in the small ones.
         assert_eq!(cache.get(key(last), key(last).hash()), Some(Ids::one(last)));
@@ -464,6 +489,28 @@ mod tests {
         assert_eq!(cache.get_long(&long(old), long_hash), None);
         assert_eq!(cache.get_long_before(&long(old), long_hash), Some(Ids::one(old)));
         assert_eq!(cache.get_long(&long(old), long_hash), Some(Ids::one(old)));
+    }
+
+    #[test]
+    fn a_table_that_has_no_answers_stays_small() {
+        let mut cache = Cache::new().unwrap();
+        let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
+        let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
+        let put = |from: u32, count: u32, cache: &mut Cache| {
+            for i in from..from + count {
+                cache.put(key(i), key(i).hash(), Ids::one(i));
+                cache.put_long(&long(i), long(i).hash(), Ids::one(i));
+            }
+        };
+        put(0, 10 << SMALL_BITS, &mut cache);
+        assert!(cache.pairs.large.is_none() && cache.singles.large.is_none());
+        // It is asked anew what it is good for, and grows when there is reason to.
+        for i in 0..4 << SMALL_BITS {
+            put(1 << 30 | i, 1, &mut cache);
+            cache.note_hits(1);
+            assert!(cache.get_long(&long(1 << 30 | i), long(1 << 30 | i).hash()).is_some());
+        }
+        assert!(cache.pairs.large.is_some() && cache.singles.large.is_some());
     }
 
     #[test]
