@@ -74,6 +74,10 @@ mod normalize {
             match *self {}
         }
 
+        pub fn leaves(&self, _: crate::Text<'_>) -> bool {
+            match *self {}
+        }
+
         pub fn origins(&self, _: &str, _: &str) -> Option<Vec<(usize, usize)>> {
             match *self {}
         }

@@ -20,6 +20,8 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::error::Error;
 use crate::num::ix;
+use crate::simd::{Task, level};
+use crate::text::Text;
 use newer::NEWER;
 
 /// Steps from a text to the one that is split.
@@ -150,6 +152,20 @@ impl Normalizer {
             Normalizer::Sequence(steps) => steps.iter().try_fold(text, |text, step| step.apply(text))?,
         })
     }
+
+    /// Whether it is seen at a glance that the normalizer leaves the text as it is: false may mean anything.
+    pub(crate) fn leaves(&self, text: Text<'_>) -> bool {
+        match self {
+            Normalizer::Nfc => match text {
+                Text::Utf8(text) => text.is_ascii(),
+                Text::Latin1(_) => true,
+                Text::Ucs2(units) => level().run(ArePlain(units)),
+                Text::Ucs4(units) => level().run(ArePlain(units)),
+            },
+            Normalizer::Sequence(steps) => steps.iter().all(|step| step.leaves(text)),
+            _ => false,
+        }
+    }
 }
 
 /// Whether a character is a mark, decomposes or combines, but not so in the older tables of the `tokenizers` package.
@@ -167,14 +183,41 @@ fn settled(text: &str) -> impl Iterator<Item = char> + '_ {
     text.chars().map(|c| if is_newer(c) { 'a' } else { c })
 }
 
+/// Whether a character is in a range in which all begin anew, see [`begins_anew`]. Among these are what most texts are made
+/// of; written so that the compiler compares many at a time.
+#[inline(always)]
+fn is_plain(c: u32) -> bool {
+    const RANGES: [Range<u32>; 10] = [
+        0..0x300,
+        0x388..0x483,
+        0x48a..0x591,
+        0x2002..0x20d0,
+        0x3000..0x302a,
+        0x3030..0x3099,
+        0x30a1..0xa66f,
+        0xac00..0xd7a4,
+        0xff01..0xfff0,
+        0x1_f300..0x1_fb00,
+    ];
+    RANGES.iter().fold(false, |is, range| is | (c.wrapping_sub(range.start) < range.end - range.start))
+}
+
+/// Whether all units of a text are code points of which [`is_plain`] holds.
+struct ArePlain<'t, T>(&'t [T]);
+
+impl<T: Copy + Into<u32>> Task for ArePlain<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.chunks(64).all(|units| units.iter().fold(true, |are, &unit| are & is_plain(unit.into())))
+    }
+}
+
 /// Whether NFC parts before the character: it never changes, and nothing before it combines with it or is moved behind it.
 #[inline(always)]
 fn begins_anew(c: char) -> bool {
-    // In each of these ranges all characters do.
-    if matches!(c, '\0'..'\u{300}' | '\u{388}'..'\u{483}' | '\u{48a}'..'\u{591}' | '\u{2002}'..'\u{20d0}'
-        | '\u{3041}'..'\u{3099}' | '\u{30a1}'..'\u{a66f}' | '\u{ac00}'..'\u{d7a4}' | '\u{ff01}'..'\u{fff0}'
-        | '\u{1f300}'..'\u{1fb00}')
-    {
+    if is_plain(c.into()) {
         return true;
     }
     match BEGIN_ANEW.get(ix(u32::from(c) / 64)) {
@@ -373,6 +416,32 @@ mod tests {
                 assert_eq!(apply(&Normalizer::Nfc, &text), slow_nfc(&text), "{before:?} U+{:04X}", u32::from(c));
             }
         }
+    }
+
+    #[test]
+    fn a_text_that_is_seen_to_be_left_is_left() {
+        let nfc = Normalizer::Sequence(vec![Normalizer::Nfc]);
+        for c in chars().filter(|&c| is_plain(c.into())) {
+            assert!(is_starter(c), "{c:?}");
+        }
+        let texts = |text: &str| {
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let wide: Vec<u32> = text.chars().map(u32::from).collect();
+            (nfc.leaves(Text::Ucs2(&units)), nfc.leaves(Text::Ucs4(&wide)))
+        };
+        // Wherever in a block of units the one stands that may change.
+        for before in [0, 1, 63, 64, 100, 128] {
+            for c in ['\u{340}', '\u{301}', '\u{302a}', '\u{3099}', '\u{2000}', '\u{212b}', '\u{f900}'] {
+                assert_eq!(texts(&format!("{}{c}, \u{3002}", "\u{4e00}".repeat(before))), (false, false), "{c:?}");
+            }
+            assert_eq!(texts(&format!("{}, \u{3002}\u{ff1a}", "\u{4e00}".repeat(before))), (true, true));
+        }
+        assert_eq!(texts("\u{1f600}"), (false, true), "a surrogate is not plain");
+        assert!(
+            nfc.leaves(Text::Latin1(b"\xe9")) && nfc.leaves(Text::Utf8("abc")) && !nfc.leaves(Text::Utf8("\u{e9}"))
+        );
+        assert!(!Normalizer::Lowercase.leaves(Text::Latin1(b"a")));
+        assert!(!Normalizer::Sequence(vec![Normalizer::Nfc, Normalizer::Nfkc]).leaves(Text::Latin1(b"a")));
     }
 
     #[test]

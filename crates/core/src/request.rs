@@ -142,7 +142,7 @@ impl<'a> Request<'a> {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
             let first = request.cuts.len();
-            let place = if tokenizer.is_simple(segment.allow_special) {
+            let place = if tokenizer.takes_as_it_is(segment) {
                 let cuts = first_cuts.take_if(|_| index == 0).unwrap_or_else(|| {
                     // What is short is not cut.
                     let may_be = legacy_chunks && segment.text.len() > JOINED_BYTES;

@@ -50,7 +50,7 @@ struct Search {
     raw: Option<Names>,
     /// Looked for in what is left, normalized.
     normalized: Option<Names>,
-    /// Nothing is normalized, and `raw` is all there is and plain.
+    /// `raw` is all there is, and plain.
     simple: bool,
 }
 
@@ -74,7 +74,7 @@ impl Search {
             std::mem::swap(&mut raw, &mut normalized);
         }
         let (raw, normalized) = (Names::new(raw.into_iter())?, Names::new(normalized.into_iter())?);
-        let simple = normalizer.is_none() && normalized.is_none() && raw.as_ref().is_none_or(Names::are_plain);
+        let simple = normalized.is_none() && raw.as_ref().is_none_or(Names::are_plain);
         Ok(Search { raw, normalized, simple })
     }
 }
@@ -245,8 +245,8 @@ impl Controls {
         (raw.as_ref(), normalized.as_ref())
     }
 
-    /// Whether such text needs no [`Controls::split`]: [`Controls::find`] does if it is trusted, and else there is
-    /// nothing to find.
+    /// Whether such text, if it is as the normalizer leaves it, needs no [`Controls::split`]: [`Controls::find`] does if it is
+    /// trusted, and else there is nothing to find.
     #[inline]
     pub(crate) fn is_simple(&self, trusted: bool) -> bool {
         let search = self.search(trusted);

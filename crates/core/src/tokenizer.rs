@@ -170,6 +170,13 @@ impl Tokenizer {
         self.normalizer.is_none() && self.prefix.is_none() && self.controls.is_simple(trusted)
     }
 
+    /// Whether this text is split as it is, as if the tokenizer were simple. Reads it if there is a normalizer.
+    pub(crate) fn takes_as_it_is(&self, segment: &Segment<'_>) -> bool {
+        self.prefix.is_none()
+            && self.controls.is_simple(segment.allow_special)
+            && self.normalizer.as_ref().is_none_or(|normalizer| normalizer.leaves(segment.text))
+    }
+
     /// Makes a request ready to run.
     ///
     /// # Errors
