@@ -12,6 +12,7 @@ __all__ = [
     "KIMI_PATTERN",
     "KIMI_RANK_FILE_SHA256",
     "UNICODE_VERSION",
+    "VERSION",
     "BlockHasher",
     "DecodeStream",
     "IdMemory",
@@ -37,6 +38,7 @@ __all__ = [
 CLASS_NAMES: Final[list[str]]
 GPT2_PATTERN: Final[str]
 UNICODE_VERSION: Final[str]
+VERSION: Final[str]
 KIMI_PATTERN: Final[str]
 KIMI_RANK_FILE_SHA256: Final[str]
 

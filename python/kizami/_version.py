@@ -1,8 +1,10 @@
-"""The version, read from the installed package (Cargo.toml is its one source)."""
+"""The version, as Cargo.toml states it for the native module.
 
-from importlib.metadata import PackageNotFoundError, version
+Not asked of `importlib.metadata`, which takes longer to import than all else here.
+"""
 
-try:
-    __version__ = version("kizami")
-except PackageNotFoundError:  # imported from a source tree that was never installed
-    __version__ = "0+unknown"
+from kizami._native import VERSION
+
+__all__ = ["__version__"]
+
+__version__: str = VERSION

@@ -111,7 +111,12 @@ impl Model {
 #[cfg(feature = "kimi")]
 fn kimi_tables() -> Result<Arc<kizami_core::Tables>, Error> {
     static TABLES: OnceLock<Result<Arc<kizami_core::Tables>, Error>> = OnceLock::new();
-    TABLES.get_or_init(|| kizami_core::image::from_trusted_static(kimi::IMAGE).map(Arc::new)).clone()
+    let load = || {
+        let tables = kizami_core::image::from_trusted_static(kimi::IMAGE)?;
+        tables.warm();
+        Ok(Arc::new(tables))
+    };
+    TABLES.get_or_init(load).clone()
 }
 
 /// The model of that name, if it is in this build.

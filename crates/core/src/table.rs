@@ -10,6 +10,9 @@ use crate::error::Error;
 /// Size of a huge page on x86-64, and on AArch64 with pages of 4 KB.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Size of a page, at least nearly everywhere.
+const PAGE: usize = 4 << 10;
+
 /// A read-only array, owned or static.
 pub type Table<T> = Cow<'static, [T]>;
 
@@ -61,6 +64,13 @@ impl Zeros {
         let bytes = &mut self.map[self.start..self.start + self.len][range];
         // SAFETY: as above; and a plain type has no padding that could be written to the bytes.
         unsafe { bytes.align_to_mut().1 }
+    }
+}
+
+/// Reads a value of every page, so that none is brought in later, in the midst of work.
+pub(crate) fn touch<T: Plain>(table: &[T]) {
+    for value in table.iter().step_by((PAGE / size_of::<T>()).max(1)) {
+        std::hint::black_box(*value);
     }
 }
 

@@ -114,6 +114,7 @@ mod native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // NumPy's C interface is looked up at its first use; here no signal can interrupt that half-way.
         numpy::PyArray1::<u32>::from_slice(module.py(), &[]);
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("CLASS_NAMES", kizami_core::unicode::CLASS_NAMES)?;
         module.add("UNICODE_VERSION", kizami_core::unicode::UNICODE_VERSION)?;
         module.add("GPT2_PATTERN", kizami_core::pretoken::GPT2_PATTERN)?;

@@ -179,5 +179,6 @@ fn read(bytes: &'static [u8]) -> Result<(Tokenizer, String), Error> {
     };
     let image = bytes.get(end.next_multiple_of(image::ALIGN)..).ok_or_else(|| fault("it ends too soon"))?;
     let tables = image::from_static(image)?;
+    tables.warm();
     Ok((description.build(tables.into(), controls)?, about))
 }

@@ -322,6 +322,11 @@ impl Cache {
         })
     }
 
+    /// Has the memory brought in with which the cache begins.
+    pub fn touch(&mut self) {
+        self.first.view_mut::<u64>(0..8)[0] = 0;
+    }
+
     /// The lines, while nothing is put.
     #[inline(always)]
     #[must_use]

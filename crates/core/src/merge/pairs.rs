@@ -9,7 +9,7 @@
 use super::NONE;
 use crate::num::{fast_range, high_bits, ix, low_u32};
 use crate::simd;
-use crate::table::{Plain, Table};
+use crate::table::{Plain, Table, touch};
 
 const EMPTY: u64 = u64::MAX;
 const BITS: u32 = 20;
@@ -101,6 +101,13 @@ impl PairTable {
 
     pub(crate) fn tables(&self) -> (&[NearLine], &[FarLine], &[u64]) {
         (&self.near, &self.far.lines, &self.far.filter)
+    }
+
+    /// Brings all of it in.
+    pub(crate) fn touch(&self) {
+        touch(&self.near);
+        touch(&self.far.lines);
+        touch(&self.far.filter);
     }
 
     /// All tokens with an id below this are in the near part, and no others.
