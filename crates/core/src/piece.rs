@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
+use crate::lookup::shared::Shared;
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
 use crate::merge::known::{self, ShortKey};
 use crate::merge::{Scratch, Stretches};
@@ -135,7 +136,8 @@ impl<'a> Encoder<'a> {
         if ranges.is_empty() {
             probes.place_marks(0, out.len(), ends);
         } else {
-            self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words });
+            let shared = self.tables.workers.shared();
+            self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words, shared });
             solve(self.tables, self.base, ranges, probes, cache, scratch);
             probes.place_marks(ranges.len(), out.len(), ends);
             self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
@@ -157,6 +159,7 @@ struct Look<'a> {
     probes: &'a mut Probes,
     cache: &'a mut Cache,
     words: &'a WordTable,
+    shared: Option<&'a Shared>,
 }
 
 impl Task for Look<'_> {
@@ -164,7 +167,7 @@ impl Task for Look<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Look { text, ranges, probes, cache, words } = self;
+        let Look { text, ranges, probes, cache, words, shared } = self;
         let Probes { keys, hashes, answers, misses, missing, .. } = probes;
         // Slices of one length: no index below is checked.
         let n = ranges.len();
@@ -183,6 +186,9 @@ impl Task for Look<'_> {
             } else {
                 // Asked for now, needed when the rest has been compared.
                 words.prefetch(hashes[i]);
+                if let Some(shared) = shared {
+                    shared.prefetch(hashes[i]);
+                }
                 misses[count] = to_u32(i);
                 count += 1;
             }
@@ -265,7 +271,7 @@ fn solve(
                 continue;
             }
             let ids = merge_in_stretches(tables, piece, cache, scratch);
-            keep(piece, key, hash, ids, cache);
+            keep(tables, piece, key, hash, ids, cache);
             ids
         } else {
             encode_long(tables, piece, hash, cache, scratch)
@@ -277,7 +283,7 @@ fn solve(
         for (ids, miss) in scratch.words.results().zip(misses).map(|(ids, &mut miss)| (ids, ix(miss))) {
             tables.vocab.to_ids(ids);
             let (from, to) = ranges[miss];
-            keep(&text[ix(from)..ix(to)], keys[miss], hashes[miss], ids, cache);
+            keep(tables, &text[ix(from)..ix(to)], keys[miss], hashes[miss], ids, cache);
             answers[miss] = answer(ids, spilled);
         }
     }
@@ -318,21 +324,27 @@ fn recall(tables: &Tables, piece: &[u8], key: Key, hash: u64, cache: &mut Cache)
         }
         Some(ids) => Some(ids.widen()),
         None => {
-            let id = tables.words.find_key(key, hash)?;
-            cache.put(key, hash, Ids::one(id));
-            Some(Ids::one(id))
+            let ids = match tables.words.find_key(key, hash) {
+                Some(id) => Ids::one(id),
+                None => tables.workers.shared()?.get(key, hash)?,
+            };
+            cache.put(key, hash, ids);
+            Some(ids.widen())
         }
     }
 }
 
 /// Puts the ids of a pre-token that has a short key where [`recall`] will find them.
 #[inline]
-fn keep(piece: &[u8], key: Key, hash: u64, ids: &[u32], cache: &mut Cache) {
+fn keep(tables: &Tables, piece: &[u8], key: Key, hash: u64, ids: &[u32], cache: &mut Cache) {
     // An equal pre-token of the batch may have been kept, or the note that the ids are elsewhere is there already.
     let known = cache.get(key, hash).is_some();
-    if let Some(ids) = Ids::pack(ids) {
+    if let Some(packed) = Ids::pack(ids) {
         if !known {
-            cache.put(key, hash, ids);
+            cache.put(key, hash, packed);
+            if let Some(shared) = tables.workers.shared() {
+                shared.put(key, hash, ids);
+            }
         }
     } else if let Some(ids) = Ids::pack(ids) {
         if !known {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use memmap2::MmapMut;
 
@@ -47,6 +48,17 @@ impl Zeros {
         let bytes = &self.map[self.start..self.start + self.len][range];
         // SAFETY: every bit pattern is valid for a plain type; alignment is taken care of.
         unsafe { bytes.align_to().1 }
+    }
+
+    /// All of it as words that several threads may change at the same time.
+    #[inline(always)]
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        let start = self.map.as_ptr().wrapping_add(self.start);
+        // SAFETY: `new` has `len` bytes from `start` on, which is at a huge page, hence aligned; every bit pattern is valid.
+        // The memory may be written through a shared reference: it is reached by a raw pointer, and other views
+        // for writing need the whole borrowed.
+        unsafe { std::slice::from_raw_parts(start.cast(), self.len / size_of::<AtomicU64>()) }
     }
 
     /// All bytes as values of one type before `at`, and of another from there on.

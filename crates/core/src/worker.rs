@@ -5,10 +5,12 @@
 //! in a child forked at that moment), a fresh worker is made.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, TryLockError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, TryLockError};
 
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, LONG_IDS};
+use crate::lookup::shared::Shared;
 use crate::merge::Scratch;
 use crate::piece::Probes;
 use crate::pretoken::{BATCH, Batch};
@@ -126,7 +128,13 @@ impl Output {
 /// The idle workers of one vocabulary.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box, reason = "a worker is taken and given back by moving one pointer, not its 9 KB")]
-pub struct Workers(Mutex<Vec<Box<Worker>>>);
+pub struct Workers {
+    idle: Mutex<Vec<Box<Worker>>>,
+    /// Workers that were made.
+    made: AtomicUsize,
+    /// What all of them have learned; there from the second one on.
+    shared: OnceLock<Option<Shared>>,
+}
 
 impl Clone for Workers {
     fn clone(&self) -> Self {
@@ -188,9 +196,22 @@ impl Workers {
     pub(crate) fn lend(&self) -> Result<Loan<'_>, Error> {
         let worker = match self.list(Vec::pop).flatten() {
             Some(worker) => worker,
-            None => Box::new(Worker::new()?),
+            None => {
+                self.made.fetch_add(1, Ordering::Relaxed);
+                Box::new(Worker::new()?)
+            }
         };
         Ok(Loan { worker: Some(worker), home: self })
+    }
+
+    /// What all workers have learned, if there is more than one.
+    #[inline]
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        if self.made.load(Ordering::Relaxed) < 2 {
+            return None;
+        }
+        // Without memory for it, each learns for itself.
+        self.shared.get_or_init(|| Shared::new().ok()).as_ref()
     }
 
     /// Forgets all that was learned.
@@ -201,7 +222,7 @@ impl Workers {
     #[allow(clippy::vec_box, reason = "as above")]
     fn list<R>(&self, f: impl FnOnce(&mut Vec<Box<Worker>>) -> R) -> Option<R> {
         for _ in 0..64 {
-            match self.0.try_lock() {
+            match self.idle.try_lock() {
                 Ok(mut idle) => return Some(f(&mut idle)),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(f(&mut poisoned.into_inner())),
                 Err(TryLockError::WouldBlock) => std::hint::spin_loop(),

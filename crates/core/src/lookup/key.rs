@@ -56,6 +56,13 @@ impl Key {
         (self.low ^ other.low) | (self.high ^ other.high) == 0
     }
 
+    /// The two halves.
+    #[inline(always)]
+    #[must_use]
+    pub fn words(self) -> [u64; 2] {
+        [self.low, self.high]
+    }
+
     /// The bytes, and zeros behind them; the last byte is not one of them.
     #[inline(always)]
     #[must_use]

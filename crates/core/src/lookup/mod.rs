@@ -12,6 +12,7 @@
 
 pub mod cache;
 mod key;
+pub mod shared;
 
 pub(crate) use key::fold;
 pub use key::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES};
