@@ -47,6 +47,20 @@ impl DecodeStream {
         DecodeStream { skip_special, unfinished: Unfinished::default(), search }
     }
 
+    /// Whether any id would give the text of its token, if that is text at all: nothing waits for it, and no stop string is
+    /// looked for.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.unfinished.len == 0 && self.search.is_none()
+    }
+
+    /// Whether an id of this text would give all of it, and leave the stream as it is.
+    #[inline]
+    #[must_use]
+    pub fn passes(&self, text: &str) -> bool {
+        self.unfinished.len == 0 && self.search.as_ref().is_none_or(|search| search.passes(text.as_bytes()))
+    }
+
     /// The text that is certain after one more id; of the same tokenizer each time.
     ///
     /// # Errors
@@ -119,12 +133,12 @@ impl DecodeStream {
     /// What an id adds to the text.
     #[inline]
     fn bytes<'t>(&self, tokenizer: &'t Tokenizer, id: u32, position: usize) -> Result<&'t [u8], Error> {
-        if let Some(bytes) = tokenizer.tables.vocab.token_bytes(id) {
-            return Ok(bytes);
+        // First: the ordinary vocabulary may have it as well.
+        if self.skip_special && tokenizer.controls.by_id(id).is_some_and(|token| token.skip) {
+            return Ok(b"");
         }
-        match tokenizer.controls.by_id(id) {
-            Some(token) if self.skip_special && token.skip => Ok(b""),
-            Some(token) => Ok(token.name.as_bytes()),
+        match tokenizer.token_bytes(id) {
+            Some(bytes) => Ok(bytes),
             None => Err(Error::UnknownId { id, position, vocab_size: tokenizer.vocab_size() }),
         }
     }
