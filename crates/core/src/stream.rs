@@ -263,6 +263,37 @@ mod tests {
     }
 
     #[test]
+    fn a_skipped_token_of_the_ordinary_vocabulary_is_skipped() {
+        let mut tokenizer = tokenizer();
+        tokenizer.controls = Controls::new(vec![ControlToken::new(0x61, "a", true)], 256).unwrap();
+        for (skip, want) in [(false, "abé"), (true, "bé")] {
+            let mut stream = DecodeStream::new(skip, vec![]);
+            let ids = [0x61, 0x62, 0xc3, 0xa9];
+            let text: String = ids.iter().map(|&id| stream.push_id(&tokenizer, id).unwrap()).collect();
+            assert_eq!(text, want);
+            assert_eq!(tokenizer.decode(&ids, skip).unwrap(), want.as_bytes());
+            assert_eq!(DecodeStream::new(skip, vec![]).push(&tokenizer, &ids).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn what_is_plain_and_what_passes() {
+        let tokenizer = tokenizer();
+        let mut stream = DecodeStream::new(false, vec![]);
+        assert!(stream.is_plain() && stream.passes("x"));
+        stream.push_id(&tokenizer, 0xc3).unwrap();
+        assert!(!stream.is_plain() && !stream.passes("x"));
+        stream.push_id(&tokenizer, 0xa9).unwrap();
+        assert!(stream.is_plain());
+        let mut stream = DecodeStream::new(false, vec!["ab".into()]);
+        assert!(!stream.is_plain() && stream.passes("xb") && !stream.passes("xa"));
+        stream.push_id(&tokenizer, 0x61).unwrap();
+        assert!(!stream.passes("x"));
+        stream.push_id(&tokenizer, 0x62).unwrap();
+        assert!(stream.stopped().is_some() && !stream.passes("x"));
+    }
+
+    #[test]
     fn b49_a_bad_id_changes_nothing() {
         let tokenizer = tokenizer();
         let mut stream = DecodeStream::new(false, vec!["abc".into()]);

@@ -139,9 +139,8 @@ unsafe extern "C" fn push(slf: *mut ffi::PyObject, ids: *mut ffi::PyObject) -> *
     let py = unsafe { Python::assume_attached() };
     // SAFETY: both are alive as long as the call. Python calls the method of a class with its instances only, and
     // `add_push` puts this one into our class.
-    let (stream, object) = unsafe {
-        (Borrowed::from_ptr(py, slf).cast_unchecked::<DecodeStream>(), Borrowed::<PyAny>::from_ptr(py, ids))
-    };
+    let (stream, object) =
+        unsafe { (Borrowed::from_ptr(py, slf).cast_unchecked::<DecodeStream>(), Borrowed::<PyAny>::from_ptr(py, ids)) };
     if let Some(text) = stream.get().kept(&object) {
         return text.to_owned().into_ptr();
     }
