@@ -182,8 +182,8 @@ def test_what_is_known_at_a_glance_is_believed_only_when_it_is_true() -> None:
         return texts
 
     for place in places:
-        for given in (prompt(), prompt(place), prompt(place, place + 1)):
-            assert np.array_equal(cache.encode_segments(given), K3.encode_segments(given)), place
+        for one in (prompt(), prompt(place), prompt(place, place + 1)):
+            assert np.array_equal(cache.encode_segments(one), K3.encode_segments(one)), place
     assert cache.statistics().reused > 0
 
 
@@ -230,7 +230,8 @@ def test_an_id_of_two_names() -> None:
 
 @given(
     st.lists(
-        st.sampled_from(["<", "<|im", "_", "start|>", "|>", " ", "a b>", "<a", "x1"]), max_size=20
+        st.sampled_from(["<", "<|im", "_", "start|>", "|>", " ", " b", ">", "a b>", "<a", "x1"]),
+        max_size=20,
     )
 )
 def test_names_with_pre_tokens_in_them(pieces: list[str]) -> None:

@@ -1,6 +1,6 @@
 //! The classes `_native.Session` and `_native.SessionCache`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use kizami_core::session::{Grown, Ids, Session as CoreSession, SessionCache as CoreCache, Source};
 use kizami_core::{Options, Text};
@@ -173,6 +173,11 @@ impl Session {
         self.lock(py).unchanged
     }
 
+    /// Whether nobody is at work with it.
+    fn is_free(&self) -> bool {
+        !matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     fn reset(&self, py: Python<'_>) {
         let mut state = self.lock(py);
         let version = state.version + 1;
@@ -273,6 +278,11 @@ impl SessionCache {
             drop(released);
             Ok((view(py, &ids)?, reused))
         })
+    }
+
+    /// Whether nobody is changing it.
+    fn is_free(&self) -> bool {
+        self.core.is_free()
     }
 
     fn clear(&self, py: Python<'_>) {

@@ -14,7 +14,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::RandomState;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::known::{self, Prints, Source};
 use super::plan::Plan;
@@ -147,6 +147,12 @@ impl<S: Source> SessionCache<S> {
     pub fn statistics(&self) -> Statistics {
         let tree = self.lock();
         Statistics { prompts: tree.leaves.len(), ..tree.statistics }
+    }
+
+    /// Whether nobody is changing it. In the child of a fork, one that is not free stays so for ever.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !matches!(self.tree.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Forgets all prompts.
