@@ -286,7 +286,10 @@ impl SessionCache {
     }
 
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.core.clear());
+        let released = py.detach(|| self.core.clear());
+        // Not by a thread without the interpreter's lock: such drops are noted down in one place for all threads, whose own
+        // lock a fork may find locked.
+        drop(released);
     }
 
     /// Counts, by name.

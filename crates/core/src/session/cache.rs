@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::known::{self, Prints, Source};
 use super::plan::Plan;
-use super::{Grown, Ids, Known, roomy};
+use super::{Grown, Ids, Known, Released, roomy};
 use crate::error::Error;
 use crate::num::{ix, to_u32};
 use crate::text::Text;
@@ -126,6 +126,8 @@ struct Found<S> {
     ids: Option<Ids>,
     /// The child of the path's end that was used last, and the ids up to its end.
     next: Option<(Chunk<S>, Ids)>,
+    /// Chunks that were looked at, and are not of the prompt.
+    others: Vec<Chunk<S>>,
 }
 
 /// A node on a path.
@@ -156,14 +158,14 @@ impl<S: Source> SessionCache<S> {
     }
 
     /// Forgets all prompts.
-    pub fn clear(&self) {
+    pub fn clear(&self) -> Released<S> {
         let mut tree = self.lock();
         let statistics = Statistics { bytes: 0, ..tree.statistics };
         let old = std::mem::replace(&mut *tree, Tree::new(statistics.max_bytes));
         tree.statistics = statistics;
         drop(tree);
         // Texts are dropped when nobody waits for the lock.
-        drop(old);
+        Released { _texts: Vec::new(), _chunks: old.nodes.into_iter().flatten().map(|node| node.chunk).collect() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tree<S>> {
@@ -186,7 +188,7 @@ impl<S: Source> SessionCache<S> {
         let ranges = ranges(segments);
         let glances: Vec<u64> =
             ranges.iter().map(|range| self.number(&segments[range.clone()], Prints::add_glance)).collect();
-        let mut found = Found { path: Vec::new(), ids: None, next: None };
+        let mut found = Found { path: Vec::new(), ids: None, next: None, others: Vec::new() };
         self.lock().follow(root, &mut found, &glances, |tree| &tree.by_glance);
         let seen = found.as_far_as_true(0, &ranges, segments);
         let print = |range: &Range<usize>| self.number(&segments[range.clone()], Prints::add);
@@ -218,7 +220,7 @@ impl<S: Source> SessionCache<S> {
         let ends: Vec<usize> =
             known.same.iter().map(|known| known.end).chain(plan.ends(begin, &encoded_ends)).collect();
         let mut segments = std::mem::take(given).into_iter();
-        let released: Vec<S> = segments.by_ref().take(first).map(|(source, _)| source).collect();
+        let texts: Vec<S> = segments.by_ref().take(first).map(|(source, _)| source).collect();
         let mut ends = ends.into_iter();
         let new = ranges[depth..].iter().map(|range| {
             let pairs = segments.by_ref().take(range.len()).zip(ends.by_ref());
@@ -226,7 +228,7 @@ impl<S: Source> SessionCache<S> {
         });
         let numbers = glances.into_iter().zip(prints).map(|(glance, print)| Numbers { glance, print });
         let chunks: Vec<_> = numbers.zip(found.path.iter().map(|step| step.chunk.clone()).chain(new)).collect();
-        let dropped = {
+        let mut dropped = {
             let mut tree = self.lock();
             let statistics = &mut tree.statistics;
             statistics.requests += 1;
@@ -235,9 +237,9 @@ impl<S: Source> SessionCache<S> {
             statistics.reused += reused;
             tree.insert(root, &chunks, &ids)
         };
-        // Texts go when nobody waits for the lock.
-        drop(dropped);
-        Ok(Grown { ids, reused, unchanged: begin, released })
+        // Another thread may have dropped these meanwhile.
+        dropped.extend(chunks.into_iter().map(|(_, chunk)| chunk).chain(found.into_chunks()));
+        Ok(Grown { ids, reused, unchanged: begin, released: Released { _texts: texts, _chunks: dropped } })
     }
 
     /// A number by which a chunk is found.
@@ -257,10 +259,16 @@ impl<S: Source> Found<S> {
         };
         let depth = from + self.path[from..].iter().zip(&ranges[from..]).take_while(same).count();
         if depth < self.path.len() {
-            self.path.truncate(depth);
-            self.next = None;
+            self.others.extend(self.path.drain(depth..).map(|step| step.chunk));
+            self.others.extend(self.next.take().map(|(chunk, _)| chunk));
         }
         depth
+    }
+
+    /// All that it holds.
+    fn into_chunks(self) -> impl Iterator<Item = Chunk<S>> {
+        let next = self.next.map(|(chunk, _)| chunk);
+        self.path.into_iter().map(|step| step.chunk).chain(next).chain(self.others)
     }
 }
 
@@ -358,12 +366,11 @@ impl<S: Source> Tree<S> {
         if at != root {
             found.ids = self.node(at).ids.clone();
         }
-        found.next = None;
         let next = *self.latest(at);
-        if next != NONE {
-            let node = self.node(next);
-            found.next = node.ids.clone().map(|ids| (node.chunk.clone(), ids));
-        }
+        let next = if next == NONE { None } else { Some(self.node(next)) };
+        let next = next.and_then(|node| node.ids.clone().map(|ids| (node.chunk.clone(), ids)));
+        let before = std::mem::replace(&mut found.next, next);
+        found.others.extend(before.map(|(chunk, _)| chunk));
     }
 
     /// Puts in a prompt, all of it or nothing; `ids` are its ids. Returns what was dropped for it.
