@@ -297,8 +297,9 @@ class SessionCache:
         Returns:
             Shape (n,), uint32, C-contiguous, read-only: a view of memory that other prompts share.
 
-        Cost: comparing what is known (limited by memory), encoding what is new, and copying the
-        known ids (4 bytes each) where another prompt goes on from the same beginning.
+        Cost: comparing what is known where it is not the same `str` object (limited by memory),
+        encoding what is new, and copying the known ids (4 bytes each) where another prompt goes on
+        from the same beginning.
         """
         return self._native.encode(segments, flag(legacy_chunks, "legacy_chunks"))[0]
 
