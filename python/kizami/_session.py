@@ -6,8 +6,10 @@ those that have not changed are not rendered again.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,6 +90,7 @@ class Session:
         self._conversation: _Conversation | None = None
         # Not held by one thread only: reading segments may run code that uses this session.
         self._lock = threading.RLock()
+        _alive.add(self)
 
     @property
     def reused(self) -> int:
@@ -195,6 +198,13 @@ class Session:
             self._conversation = talk._replace(version=version)
         return ids
 
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+        if not self._native.is_free():
+            _lost.append(self._native)
+            self._native = _native.Session(self._tokenizer._native)
+            self._conversation = None
+
     def __repr__(self) -> str:
         return f"Session({self._tokenizer!r})"
 
@@ -262,7 +272,7 @@ class SessionCache:
     (3, 2, 352, 190)
     """
 
-    __slots__ = ("__weakref__", "_native", "_tokenizer")
+    __slots__ = ("__weakref__", "_max_bytes", "_native", "_tokenizer")
 
     def __init__(self, tokenizer: Tokenizer, *, max_bytes: int) -> None:
         from kizami._tokenizer import Tokenizer
@@ -275,7 +285,9 @@ class SessionCache:
         if max_bytes < 0:
             raise InvalidValueError(f"max_bytes must not be negative, as {max_bytes} is")
         self._tokenizer = tokenizer
-        self._native = _native.SessionCache(tokenizer._native, min(int(max_bytes), (1 << 63) - 1))
+        self._max_bytes = min(int(max_bytes), (1 << 63) - 1)
+        self._native = _native.SessionCache(tokenizer._native, self._max_bytes)
+        _alive.add(self)
 
     def encode_segments(
         self, segments: Iterable[Segment | tuple[str, bool]], *, legacy_chunks: bool = True
@@ -285,8 +297,9 @@ class SessionCache:
         Returns:
             Shape (n,), uint32, C-contiguous, read-only: a view of memory that other prompts share.
 
-        Cost: comparing what is known (limited by memory), encoding what is new, and copying the
-        known ids (4 bytes each) where another prompt goes on from the same beginning.
+        Cost: comparing what is known where it is not the same `str` object (limited by memory),
+        encoding what is new, and copying the known ids (4 bytes each) where another prompt goes on
+        from the same beginning.
         """
         return self._native.encode(segments, flag(legacy_chunks, "legacy_chunks"))[0]
 
@@ -302,9 +315,30 @@ class SessionCache:
         """Forgets all prompts. Arrays given out stay as they are."""
         self._native.clear()
 
+    def _after_fork(self) -> None:
+        if not self._native.is_free():
+            _lost.append(self._native)
+            self._native = _native.SessionCache(self._tokenizer._native, self._max_bytes)
+
     def __repr__(self) -> str:
         held = self.statistics()
         return f"SessionCache({self._tokenizer!r}, bytes={held.bytes}, max_bytes={held.max_bytes})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a SessionCache cannot be copied or pickled; make a new one")
+
+
+# For the child of a fork.
+_alive: weakref.WeakSet[Session | SessionCache] = weakref.WeakSet()
+# What another thread was changing when the process was forked: half changed, and never freed.
+_lost: list[object] = []
+
+
+def _after_fork() -> None:
+    """In the child: what another thread was using, and will not give back, begins anew."""
+    for one in list(_alive):
+        one._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

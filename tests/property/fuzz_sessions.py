@@ -1,6 +1,6 @@
 """Random walks of sessions against full encodes, for as long as you like.
 
-    python tests/property/fuzz_sessions.py --steps 200000 --seed 1 --jobs 2
+    python tests/property/fuzz_sessions.py --steps 200000 --seed 1 --jobs 2 --model kimi-k3
 
 Not part of the test run, but for a few steps. Each step changes a prompt, encodes it with a
 session, with a cache that several walks share, and from nothing, and compares the ids; arrays that
@@ -43,7 +43,16 @@ class Result(NamedTuple):
 
 @cache
 def tokenizer() -> kizami.Tokenizer:
-    return kizami.load("kimi-k3")
+    return kizami.load(model)
+
+
+model = "kimi-k3"
+
+
+def begin(name: str) -> None:
+    """In each process: walk with this model."""
+    global model
+    model = name
 
 
 @cache
@@ -139,12 +148,13 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=20_000, help="how many, at least")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--model", default=model, help="what kizami.load takes")
     options = parser.parse_args()
 
     total = Result(0, 0, 0, 0, [])
     start = shown = time.monotonic()
     walks = -(-options.steps // STEPS)
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(options.jobs, initializer=begin, initargs=(options.model,)) as pool:
         jobs = ((options.seed, number) for number in range(walks))
         for done, result in enumerate(pool.map(walk, jobs), 1):
             total = Result(*(a + b for a, b in zip(total, result, strict=True)))

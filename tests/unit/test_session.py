@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
+import random
+import signal
 import sys
+import threading
 import warnings
 import weakref
 from typing import Any
@@ -20,6 +24,8 @@ from kizami.errors import (
     InputTypeError,
     InvalidValueError,
 )
+
+from tests.prompts import another
 
 TEXT = "Some words of a prompt, "
 
@@ -441,3 +447,41 @@ def test_memory_of_a_session_is_bounded(tokenizer: Tokenizer) -> None:
     grown = process.memory_info().rss - before
     ids_bytes = len(tokenizer.encode_segments(prompt)) * 4
     assert grown < 3 * (size + ids_bytes)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_b62_a_child_uses_what_other_threads_were_using(tokenizer: Tokenizer) -> None:
+    session, cache = tokenizer.session(), SessionCache(tokenizer, max_bytes=1 << 22)
+    prompt = [(f"turn {number} " * 40, False) for number in range(300)]
+    want = tokenizer.encode_segments(prompt)
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        while not stop.is_set():
+            part = prompt[: rng.randrange(len(prompt))]
+            session.encode_segments(part)
+            cache.encode_segments(part)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)  # rather than to hang for ever
+                same = [
+                    np.array_equal(keep.encode_segments(given), want)
+                    for keep in (session, cache)
+                    for given in (prompt, [(another(text), False) for text, _ in prompt])
+                ]
+                os._exit(0 if all(same) else 1)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert codes == [0] * 20

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import kizami
@@ -344,6 +346,84 @@ def test_a_stream_keeps_its_tokenizer_alive() -> None:
     gc.collect()
 
     assert stream.push(64) == "a"
+
+
+def test_the_text_of_a_token_is_made_once(tokenizer: Tokenizer) -> None:
+    streams = [
+        tokenizer.stream(),
+        tokenizer.stream(skip_special=True),
+        tokenizer.stream(stop="END"),
+        copy.copy(tokenizer.stream()),
+    ]
+    (word,) = tokenizer.encode(" conversation").tolist()
+
+    texts = [stream.push(word) for stream in streams for _ in range(2)]
+
+    assert {id(text) for text in texts} == {id(texts[0])}
+    assert texts[0] == " conversation"
+
+
+def test_the_text_of_a_token_is_not_given_where_it_is_not_the_answer(tokenizer: Tokenizer) -> None:
+    (word,) = tokenizer.encode(" end").tolist()
+    lead, *_ = tokenizer.encode("🎉").tolist()
+    tokenizer.stream().push(word)
+
+    stream = tokenizer.stream()
+    assert [stream.push(id_) for id_ in (lead, word, word)] == ["", "� end", " end"]
+    stream = tokenizer.stream(stop=["end!", "d e"])
+    assert [stream.push(id_) for id_ in (word, word, word)] == [" ", "en", ""]
+    assert stream.stopped == "d e"
+
+
+def test_a_flagged_token_that_the_vocabulary_has_too_is_skipped(tmp_path: Path) -> None:
+    # As in many files: the special token is among the ordinary ones, and added once more.
+    alphabet = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [byte for byte in range(256) if byte not in alphabet]
+    chars = [chr(byte) for byte in alphabet] + [chr(256 + n) for n in range(len(rest))]
+    vocab = {char: id_ for id_, char in enumerate(chars)} | {"<end>": 256}
+    special = {"id": 256, "content": "<end>", "special": True, "normalized": False}
+    flags = dict.fromkeys(["single_word", "lstrip", "rstrip"], False)
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps(
+            {
+                "version": "1.0",
+                "added_tokens": [special | flags],
+                "normalizer": None,
+                "pre_tokenizer": byte_level | {"trim_offsets": True},
+                "post_processor": None,
+                "decoder": byte_level | {"trim_offsets": True},
+                "model": {"type": "BPE", "vocab": vocab, "merges": []},
+            }
+        )
+    )
+    tokenizer = kizami.load(tmp_path)
+    ids = tokenizer.encode("a<end>b", allow_special=True).tolist()
+
+    for skip, want in ((False, "a<end>b"), (True, "ab"), (False, "a<end>b"), (True, "ab")):
+        stream = tokenizer.stream(skip_special=skip)
+        assert "".join(stream.push(id_) for id_ in ids) + stream.finish() == want
+        assert tokenizer.decode(ids, skip_special=skip) == want
+
+
+def test_threads_make_the_texts_of_one_tokenizer() -> None:
+    tokenizer = kizami.load("kimi-k3")
+    ids = np.arange(0, 20_000, 3, dtype=np.uint32)
+    want = [tokenizer.decode([id_]) for id_ in ids]
+    wrong: list[int] = []
+
+    def work() -> None:
+        for id_, text in zip(ids.tolist(), want, strict=True):
+            stream = tokenizer.stream()
+            if stream.push(id_) + stream.finish() != text:
+                wrong.append(id_)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_threads_that_share_a_stream_take_turns(tokenizer: Tokenizer) -> None:

@@ -13,6 +13,9 @@ pub(crate) fn token_bytes<'a>(vocab: &'a Vocab, controls: &'a Controls, id: u32)
     }
 }
 
+/// Tokens of no more bytes are copied as so many: a copy of a fixed size is a few instructions, and most are short.
+const COPIED: usize = 16;
+
 /// The concatenated bytes of `ids`; with `skip_special`, without the control tokens flagged so.
 pub(crate) fn decode(
     vocab: &Vocab,
@@ -28,7 +31,17 @@ pub(crate) fn decode(
         if skip_special && controls.by_id(id).is_some_and(|token| token.skip) {
             continue;
         }
-        if let Some(bytes) = vocab.token_bytes(id) {
+        let rank = vocab.rank(id);
+        if let Some((bytes, len)) = rank.and_then(|rank| vocab.padded::<COPIED>(rank)) {
+            if out.capacity() - out.len() < COPIED {
+                crate::error::reserve(&mut out, COPIED)?;
+            }
+            let end = out.len() + len;
+            out.extend_from_slice(bytes);
+            out.truncate(end);
+            continue;
+        }
+        if let Some(bytes) = rank.and_then(|rank| vocab.bytes_of(rank)) {
             if out.capacity() - out.len() < bytes.len() {
                 crate::error::reserve(&mut out, bytes.len())?;
             }

@@ -82,7 +82,10 @@ impl Tokenizer {
         self.refuse_normalized(segments)?;
         let mut segment_ends = Vec::new();
         let encoded = self.prepare(segments, options)?.encode(Some(&mut segment_ends))?;
-        self.refuse_respelled(segments, &encoded, &segment_ends)?;
+        // The id of two names does not tell which of them it was.
+        if self.prefix.is_some() || self.controls.have_aliases() {
+            self.refuse_respelled(segments, &encoded, &segment_ends)?;
+        }
         let mut offsets = Offsets { segment_ends, ..Offsets::default() };
         reserve(&mut offsets.starts, encoded.len())?;
         reserve(&mut offsets.ends, encoded.len())?;
@@ -94,16 +97,14 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
-    /// Tokens of a text that a space is put before do not spell the text, even if another one is left out.
+    /// Tokens may not spell the text even if they are as long: those of a text that a space is put before and another one is
+    /// left out of, and one that has another name of the same length.
     pub(crate) fn refuse_respelled(
         &self,
         segments: &[Segment<'_>],
         encoded: &Encoded<'_>,
         ends: &[usize],
     ) -> Result<(), Error> {
-        if self.prefix.is_none() {
-            return Ok(());
-        }
         let mut ids = encoded.parts().flatten();
         let mut first = 0;
         for (index, (segment, &last)) in segments.iter().zip(ends).enumerate() {
@@ -316,6 +317,25 @@ mod tests {
                 let mut offsets = Offsets { segment_ends: vec![2, 3], ..Offsets::default() };
                 assert_eq!(offsets.fill(&segments, Options::default(), unit, lens.iter().copied()), want);
             }
+        }
+    }
+
+    #[test]
+    fn an_id_of_two_names_has_no_place_where_it_was_the_other() {
+        use crate::special::{ControlToken, Controls};
+        let bytes: Vec<[u8; 1]> = (0..=255u8).map(|byte| [byte]).collect();
+        let tables = crate::Tables::build(crate::Vocab::from_ranked(&bytes).unwrap()).unwrap();
+        let tokens = [(256, "<a>"), (256, "<b>"), (257, "<c>")].map(|(id, name)| ControlToken::new(id, name, false));
+        let controls = Controls::new(tokens.to_vec(), 256).unwrap();
+        let tokenizer = Tokenizer::new(tables.into(), controls, crate::pretoken::Pattern::Kimi);
+        for (text, allow_special, want) in [
+            ("x<a><c>", true, Ok(vec![0, 1, 4])),
+            ("x<b><c>", false, Ok((0..7).collect())),
+            ("x<b><c>", true, Err(Error::NoOffsets { segment: 0 })),
+        ] {
+            let segments = [Segment { text: Text::Utf8(text), allow_special }];
+            let found = tokenizer.encode_with_offsets(&segments, Options::default(), OffsetUnit::Bytes);
+            assert_eq!(found.map(|(_, offsets)| offsets.starts), want, "{text} {allow_special}");
         }
     }
 

@@ -59,7 +59,9 @@ impl Tokenizer {
         let options = Options { legacy_chunks: options.legacy_chunks && self.makes_cuts() };
         let mut places = Places { ranges: Some((Vec::new(), Vec::new())), ..Places::default() };
         let encoded = self.prepare(segments, options)?.encode(Some(&mut places.segment_ends))?;
-        self.refuse_respelled(segments, &encoded, &places.segment_ends)?;
+        if self.prefix.is_some() {
+            self.refuse_respelled(segments, &encoded, &places.segment_ends)?;
+        }
         let ids: Vec<u32> = encoded.parts().flatten().copied().collect();
         let mut first = 0;
         for (index, (segment, &last)) in segments.iter().zip(&places.segment_ends).enumerate() {

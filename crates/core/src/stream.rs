@@ -47,6 +47,20 @@ impl DecodeStream {
         DecodeStream { skip_special, unfinished: Unfinished::default(), search }
     }
 
+    /// Whether any id would give the text of its token, if that is text at all: nothing waits for it, and no stop string is
+    /// looked for.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.unfinished.len == 0 && self.search.is_none()
+    }
+
+    /// Whether an id of this text would give all of it, and leave the stream as it is.
+    #[inline]
+    #[must_use]
+    pub fn passes(&self, text: &str) -> bool {
+        self.unfinished.len == 0 && self.search.as_ref().is_none_or(|search| search.passes(text.as_bytes()))
+    }
+
     /// The text that is certain after one more id; of the same tokenizer each time.
     ///
     /// # Errors
@@ -119,12 +133,12 @@ impl DecodeStream {
     /// What an id adds to the text.
     #[inline]
     fn bytes<'t>(&self, tokenizer: &'t Tokenizer, id: u32, position: usize) -> Result<&'t [u8], Error> {
-        if let Some(bytes) = tokenizer.tables.vocab.token_bytes(id) {
-            return Ok(bytes);
+        // First: the ordinary vocabulary may have it as well.
+        if self.skip_special && tokenizer.controls.by_id(id).is_some_and(|token| token.skip) {
+            return Ok(b"");
         }
-        match tokenizer.controls.by_id(id) {
-            Some(token) if self.skip_special && token.skip => Ok(b""),
-            Some(token) => Ok(token.name.as_bytes()),
+        match tokenizer.token_bytes(id) {
+            Some(bytes) => Ok(bytes),
             None => Err(Error::UnknownId { id, position, vocab_size: tokenizer.vocab_size() }),
         }
     }
@@ -246,6 +260,37 @@ mod tests {
             let text: String = ids.iter().map(|&id| stream.push_id(&tokenizer, id).unwrap()).collect();
             assert_eq!((text.as_str(), stream.finish().as_str()), (want, "\u{fffd}"));
         }
+    }
+
+    #[test]
+    fn a_skipped_token_of_the_ordinary_vocabulary_is_skipped() {
+        let mut tokenizer = tokenizer();
+        tokenizer.controls = Controls::from_added(vec![ControlToken::new(0x61, "a", true)], |_| Some(b"a")).unwrap();
+        for (skip, want) in [(false, "abé"), (true, "bé")] {
+            let mut stream = DecodeStream::new(skip, vec![]);
+            let ids = [0x61, 0x62, 0xc3, 0xa9];
+            let text: String = ids.iter().map(|&id| stream.push_id(&tokenizer, id).unwrap()).collect();
+            assert_eq!(text, want);
+            assert_eq!(tokenizer.decode(&ids, skip).unwrap(), want.as_bytes());
+            assert_eq!(DecodeStream::new(skip, vec![]).push(&tokenizer, &ids).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn what_is_plain_and_what_passes() {
+        let tokenizer = tokenizer();
+        let mut stream = DecodeStream::new(false, vec![]);
+        assert!(stream.is_plain() && stream.passes("x"));
+        stream.push_id(&tokenizer, 0xc3).unwrap();
+        assert!(!stream.is_plain() && !stream.passes("x"));
+        stream.push_id(&tokenizer, 0xa9).unwrap();
+        assert!(stream.is_plain());
+        let mut stream = DecodeStream::new(false, vec!["ab".into()]);
+        assert!(!stream.is_plain() && stream.passes("xb") && !stream.passes("xa"));
+        stream.push_id(&tokenizer, 0x61).unwrap();
+        assert!(!stream.passes("x"));
+        stream.push_id(&tokenizer, 0x62).unwrap();
+        assert!(stream.stopped().is_some() && !stream.passes("x"));
     }
 
     #[test]

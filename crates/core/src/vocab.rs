@@ -185,6 +185,16 @@ impl Vocab {
         self.bytes.get(ix(start)..ix(end))
     }
 
+    /// Of a token of at most `N` bytes, these and what is behind them up to `N`, and how many are its own. None as well for
+    /// the last tokens, which have too little behind them.
+    #[inline]
+    #[must_use]
+    pub fn padded<const N: usize>(&self, rank: u32) -> Option<(&[u8; N], usize)> {
+        let start = ix(*self.offsets.get(ix(rank))?);
+        let len = ix(*self.offsets.get(ix(rank) + 1)?).checked_sub(start).filter(|&len| len <= N)?;
+        Some((self.bytes.get(start..)?.first_chunk()?, len))
+    }
+
     /// The bytes of all tokens in order of rank.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|rank| self.bytes_of(rank).expect("a rank below len"))

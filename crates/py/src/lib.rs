@@ -9,6 +9,7 @@ mod documents;
 mod errors;
 mod session;
 mod stream;
+mod texts;
 mod tokenizer;
 mod values;
 
@@ -115,6 +116,7 @@ mod native {
         // NumPy's C interface is looked up at its first use; here no signal can interrupt that half-way.
         numpy::PyArray1::<u32>::from_slice(module.py(), &[]);
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        super::stream::add_push(module.py())?;
         module.add("CLASS_NAMES", kizami_core::unicode::CLASS_NAMES)?;
         module.add("UNICODE_VERSION", kizami_core::unicode::UNICODE_VERSION)?;
         module.add("GPT2_PATTERN", kizami_core::pretoken::GPT2_PATTERN)?;

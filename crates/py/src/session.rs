@@ -1,13 +1,15 @@
 //! The classes `_native.Session` and `_native.SessionCache`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use kizami_core::session::{Grown, Ids, Session as CoreSession, SessionCache as CoreCache, Source};
 use kizami_core::{Options, Text};
 use numpy::ndarray::aview1;
 use numpy::{PyArray1, PyArrayMethods};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use crate::convert::{as_text, for_each_segment, length_hint, run};
@@ -171,6 +173,11 @@ impl Session {
         self.lock(py).unchanged
     }
 
+    /// Whether nobody is at work with it.
+    fn is_free(&self) -> bool {
+        !matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     fn reset(&self, py: Python<'_>) {
         let mut state = self.lock(py);
         let version = state.version + 1;
@@ -223,9 +230,21 @@ impl Session {
         let Ok(list) = segments.cast_exact::<PyList>() else { return (0, 0) };
         let state = self.lock(py);
         let known = (0..state.core.len(options)).map_while(|index| state.core.segment(index)?.0.item.as_ref());
-        let same = list.iter().zip(known).take_while(|(item, known)| item.is(*known)).count();
+        // The items are not touched, which takes far longer than to compare where they are.
+        let same = with_critical_section(list, || {
+            let is_same = |(index, known): &(ffi::Py_ssize_t, &Py<PyTuple>)| {
+                // SAFETY: the index is one of the list, which nobody changes meanwhile. An item at the address of an
+                // object that is held is that object.
+                *index < len(list) && unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), *index) } == known.as_ptr()
+            };
+            (0..).zip(known).take_while(is_same).count()
+        });
         (same, state.version)
     }
+}
+
+fn len(list: &Bound<'_, PyList>) -> ffi::Py_ssize_t {
+    list.len().cast_signed()
 }
 
 /// See `kizami.SessionCache`.
@@ -261,8 +280,16 @@ impl SessionCache {
         })
     }
 
+    /// Whether nobody is changing it.
+    fn is_free(&self) -> bool {
+        self.core.is_free()
+    }
+
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.core.clear());
+        let released = py.detach(|| self.core.clear());
+        // Not by a thread without the interpreter's lock: such drops are noted down in one place for all threads, whose own
+        // lock a fork may find locked.
+        drop(released);
     }
 
     /// Counts, by name.

@@ -18,6 +18,7 @@ use crate::convert::{Held, Ids, int_array, run, to_array};
 use crate::documents::{self, Texts};
 use crate::errors::{guard, to_py_err};
 use crate::stream::DecodeStream;
+use crate::texts::TokenTexts;
 
 /// SHA-256 of the rank file that the bundled Kimi models share; empty in a build without them.
 #[cfg(feature = "kimi")]
@@ -33,6 +34,8 @@ type IntArray<'py> = Bound<'py, PyArray1<i64>>;
 #[pyclass(frozen, module = "kizami._native")]
 pub struct Tokenizer {
     pub core: kizami_core::Tokenizer,
+    /// For streams.
+    pub texts: TokenTexts,
     #[pyo3(get)]
     eos_ids: Vec<u32>,
 }
@@ -52,7 +55,7 @@ impl Tokenizer {
     fn bundled(py: Python<'_>, name: &str) -> PyResult<Self> {
         let model = kizami_bundled::find(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         let core = guard(py, || py.detach(|| model.load()).map_err(|e| to_py_err(py, &e)))?;
-        Ok(Tokenizer { core, eos_ids: model.eos_ids.to_vec() })
+        Ok(Tokenizer::of(core, model.eos_ids.to_vec()))
     }
 
     /// From the bytes of a rank file, control tokens `(id, name, skip)`, and a split pattern; `normalizer` is null, or the
@@ -83,7 +86,7 @@ impl Tokenizer {
             description.build(tables.into(), controls)
         };
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
-        Ok(Tokenizer { core, eos_ids })
+        Ok(Tokenizer::of(core, eos_ids))
     }
 
     /// From the bytes of a `tokenizer.json`.
@@ -91,7 +94,7 @@ impl Tokenizer {
     fn from_tokenizer_json(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let build = || load::read_tokenizer_json(data);
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
-        Ok(Tokenizer { core, eos_ids: Vec::new() })
+        Ok(Tokenizer::of(core, Vec::new()))
     }
 
     /// All of a `tokenizer.json` but its model.
@@ -118,7 +121,7 @@ impl Tokenizer {
     #[staticmethod]
     fn from_tekken(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let core = guard(py, || py.detach(|| load::read_tekken(data)).map_err(|e| to_py_err(py, &e)))?;
-        Ok(Tokenizer { core, eos_ids: Vec::new() })
+        Ok(Tokenizer::of(core, Vec::new()))
     }
 
     /// From a file that `saved` wrote: the tokenizer, and what was said about it.
@@ -126,7 +129,7 @@ impl Tokenizer {
     fn open_saved(py: Python<'_>, path: PathBuf, eos_ids: Vec<u32>) -> PyResult<(Self, String)> {
         let build = || load::saved::open(&path);
         let (core, about) = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
-        Ok((Tokenizer { core, eos_ids }, about))
+        Ok((Tokenizer::of(core, eos_ids), about))
     }
 
     /// The same from its bytes.
@@ -134,7 +137,7 @@ impl Tokenizer {
     fn from_saved(py: Python<'_>, data: &[u8], eos_ids: Vec<u32>) -> PyResult<(Self, String)> {
         let build = || load::saved::from_bytes(data);
         let (core, about) = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
-        Ok((Tokenizer { core, eos_ids }, about))
+        Ok((Tokenizer::of(core, eos_ids), about))
     }
 
     /// The whole tokenizer as the bytes of one file, with a text about it.
@@ -148,7 +151,7 @@ impl Tokenizer {
 
     /// The same tokenizer with other ids that end a reply.
     fn with_eos_ids(&self, eos_ids: Vec<u32>) -> Self {
-        Tokenizer { core: self.core.clone(), eos_ids }
+        Tokenizer::of(self.core.clone(), eos_ids)
     }
 
     /// Name of the way in which text is split.
@@ -203,14 +206,14 @@ impl Tokenizer {
     ) -> PyResult<Self> {
         let controls = controls(control_tokens, self.core.ordinary_len()).map_err(|e| to_py_err(py, &e))?;
         let core = self.core.with_controls(controls).map_err(|e| to_py_err(py, &e))?;
-        Ok(Tokenizer { core, eos_ids })
+        Ok(Tokenizer::of(core, eos_ids))
     }
 
     /// The same with other added tokens, as a `tokenizer.json` lists them.
     fn with_added_tokens(&self, py: Python<'_>, added_tokens: &str) -> PyResult<Self> {
         let build = || self.core.with_added_tokens(load::added_tokens::read_json(added_tokens)?);
         let core = build().map_err(|e| to_py_err(py, &e))?;
-        Ok(Tokenizer { core, eos_ids: self.eos_ids.clone() })
+        Ok(Tokenizer::of(core, self.eos_ids.clone()))
     }
 
     #[getter]
@@ -407,6 +410,10 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
+    fn of(core: kizami_core::Tokenizer, eos_ids: Vec<u32>) -> Self {
+        Tokenizer { texts: TokenTexts::new(core.vocab_size()), core, eos_ids }
+    }
+
     fn encode_held<'py>(
         &self,
         py: Python<'py>,

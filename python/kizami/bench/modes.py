@@ -138,6 +138,7 @@ def _grow(bench: Bench, case: Case, results: Results) -> None:
 
     for name, answer in _rounds(bench, case, results, ask, given):
         results[name].seconds += _seconds(answer)
+        results[name].extra.setdefault("first_ns", []).append(answer["first_ns"] / 1e9)
 
 
 def _cold(bench: Bench, case: Case, results: Results) -> None:

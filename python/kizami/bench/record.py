@@ -49,7 +49,7 @@ def line(result: Result, run: dict[str, Any]) -> dict[str, Any]:
         found["input_bytes"] = result.input_bytes
         found["input_sha256"] = result.input_sha256
     for name, values in result.extra.items():
-        unit = {"load_ns": "load_seconds", "import_ns": "import_seconds"}.get(name, f"{name}_mb")
+        unit = f"{name[:-3]}_seconds" if name.endswith("_ns") else f"{name}_mb"
         found[unit] = round(median(values), 6)
     return {**found, **run}
 

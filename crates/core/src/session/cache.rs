@@ -4,8 +4,9 @@
 //! segments (a chunk) and the ids of the path up to its end, most of them in memory that it shares with its neighbours.
 //! Where a chunk ends depends on what it holds alone, so equal beginnings give equal chunks, but for the last one.
 //!
-//! Nodes are found by a hash of their text, and believed only after all of it was compared. That, hashing, and all
-//! encoding happen outside the lock.
+//! Nodes are found by a number of a part of their text (a glance), and believed only after all of it was compared: text that
+//! is known is read once. From where that leads nowhere they are found by a hash of all of their text, so that one that
+//! looks like another at a glance is found as well. Comparing, hashing, and all encoding happen outside the lock.
 //!
 //! What is held is counted and bounded: texts, nodes, and memory of ids. Leaves that were not used for the longest time
 //! go first.
@@ -13,13 +14,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::RandomState;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::known::{self, Prints, Source};
 use super::plan::Plan;
-use super::{Grown, Ids, Known, roomy};
+use super::{Grown, Ids, Known, Released, roomy};
 use crate::error::Error;
 use crate::num::{ix, to_u32};
+use crate::text::Text;
 use crate::tokenizer::{Options, Tokenizer};
 
 /// A chunk ends with the segment with which it reaches so many bytes of text,
@@ -27,7 +29,7 @@ const CHUNK_BYTES: usize = 1 << 10;
 /// or so many segments.
 const CHUNK_SEGMENTS: usize = 32;
 /// What a node takes besides its segments, and a segment besides its characters (as a `str` of its own), about.
-const NODE_BYTES: usize = 256;
+const NODE_BYTES: usize = 320;
 const SEGMENT_BYTES: usize = 160;
 
 /// What a cache has done, and holds.
@@ -76,11 +78,19 @@ pub struct SessionCache<S> {
 /// The segments of a node, and where the ids of each end in those of the path.
 type Chunk<S> = Arc<[Known<S>]>;
 
+/// Numbers by which a chunk is found among the children of a node.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    /// Of a part of it.
+    glance: u64,
+    /// Of all of it.
+    print: u64,
+}
+
 #[derive(Debug)]
 struct Node<S> {
     chunk: Chunk<S>,
-    /// Number by which it is found among the children of `parent`.
-    print: u64,
+    numbers: Numbers,
     parent: u32,
     children: u32,
     /// The child that was used last.
@@ -97,6 +107,8 @@ struct Tree<S> {
     nodes: Vec<Option<Node<S>>>,
     free: Vec<u32>,
     by_print: HashMap<(u32, u64), u32>,
+    /// Of the children that are alike at a glance, the one that was used last.
+    by_glance: HashMap<(u32, u64), u32>,
     /// Nodes without children, by time.
     leaves: BTreeSet<(u64, u32)>,
     /// Memory of ids: the number of nodes with ids in it.
@@ -109,11 +121,20 @@ struct Tree<S> {
 
 /// What a prompt begins with, as far as the tree knows.
 struct Found<S> {
-    path: Vec<Chunk<S>>,
+    path: Vec<Step<S>>,
     /// The ids up to the end of the path.
     ids: Option<Ids>,
     /// The child of the path's end that was used last, and the ids up to its end.
     next: Option<(Chunk<S>, Ids)>,
+    /// Chunks that were looked at, and are not of the prompt.
+    others: Vec<Chunk<S>>,
+}
+
+/// A node on a path.
+struct Step<S> {
+    node: u32,
+    print: u64,
+    chunk: Chunk<S>,
 }
 
 impl<S: Source> SessionCache<S> {
@@ -130,15 +151,21 @@ impl<S: Source> SessionCache<S> {
         Statistics { prompts: tree.leaves.len(), ..tree.statistics }
     }
 
+    /// Whether nobody is changing it. In the child of a fork, one that is not free stays so for ever.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !matches!(self.tree.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// Forgets all prompts.
-    pub fn clear(&self) {
+    pub fn clear(&self) -> Released<S> {
         let mut tree = self.lock();
         let statistics = Statistics { bytes: 0, ..tree.statistics };
         let old = std::mem::replace(&mut *tree, Tree::new(statistics.max_bytes));
         tree.statistics = statistics;
         drop(tree);
         // Texts are dropped when nobody waits for the lock.
-        drop(old);
+        Released { _texts: Vec::new(), _chunks: old.nodes.into_iter().flatten().map(|node| node.chunk).collect() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tree<S>> {
@@ -159,16 +186,18 @@ impl<S: Source> SessionCache<S> {
         let segments = &given[..];
         let root = ROOT + u32::from(options.legacy_chunks && tokenizer.makes_cuts());
         let ranges = ranges(segments);
-        let prints: Vec<u64> = ranges.iter().map(|range| self.print(&segments[range.clone()])).collect();
-        let found = self.lock().find(root, &prints);
-        // As far as it is true.
-        let same = |(chunk, range): &(&Chunk<S>, &Range<usize>)| {
-            chunk.len() == range.len()
-                && chunk.iter().zip(&segments[(*range).clone()]).all(|(known, given)| known.is(given))
-        };
-        let depth = found.path.iter().zip(&ranges).take_while(same).count();
+        let glances: Vec<u64> =
+            ranges.iter().map(|range| self.number(&segments[range.clone()], Prints::add_glance)).collect();
+        let mut found = Found { path: Vec::new(), ids: None, next: None, others: Vec::new() };
+        self.lock().follow(root, &mut found, &glances, |tree| &tree.by_glance);
+        let seen = found.as_far_as_true(0, &ranges, segments);
+        let print = |range: &Range<usize>| self.number(&segments[range.clone()], Prints::add);
+        let prints: Vec<u64> =
+            found.path.iter().map(|step| step.print).chain(ranges[seen..].iter().map(print)).collect();
+        self.lock().follow(root, &mut found, &prints[seen..], |tree| &tree.by_print);
+        let depth = found.as_far_as_true(seen, &ranges, segments);
         let first = ranges[..depth].last().map_or(0, |range| range.end);
-        let known = Beginning::new(&found, depth, &segments[first..])?;
+        let known = Beginning::new(&found, &segments[first..])?;
         let rest = &segments[first + known.same.len()..];
         let plan = Plan::new(tokenizer, known.rest, (&known.ids, known.end), rest, options);
         let encoded = plan.encode(tokenizer, rest, options);
@@ -191,14 +220,15 @@ impl<S: Source> SessionCache<S> {
         let ends: Vec<usize> =
             known.same.iter().map(|known| known.end).chain(plan.ends(begin, &encoded_ends)).collect();
         let mut segments = std::mem::take(given).into_iter();
-        let released: Vec<S> = segments.by_ref().take(first).map(|(source, _)| source).collect();
+        let texts: Vec<S> = segments.by_ref().take(first).map(|(source, _)| source).collect();
         let mut ends = ends.into_iter();
         let new = ranges[depth..].iter().map(|range| {
             let pairs = segments.by_ref().take(range.len()).zip(ends.by_ref());
             pairs.map(|((source, allow_special), end)| Known { source, allow_special, end }).collect::<Chunk<S>>()
         });
-        let chunks: Vec<_> = prints.into_iter().zip(found.path[..depth].iter().cloned().chain(new)).collect();
-        let dropped = {
+        let numbers = glances.into_iter().zip(prints).map(|(glance, print)| Numbers { glance, print });
+        let chunks: Vec<_> = numbers.zip(found.path.iter().map(|step| step.chunk.clone()).chain(new)).collect();
+        let mut dropped = {
             let mut tree = self.lock();
             let statistics = &mut tree.statistics;
             statistics.requests += 1;
@@ -207,16 +237,38 @@ impl<S: Source> SessionCache<S> {
             statistics.reused += reused;
             tree.insert(root, &chunks, &ids)
         };
-        // Texts go when nobody waits for the lock.
-        drop(dropped);
-        Ok(Grown { ids, reused, unchanged: begin, released })
+        // Another thread may have dropped these meanwhile.
+        dropped.extend(chunks.into_iter().map(|(_, chunk)| chunk).chain(found.into_chunks()));
+        Ok(Grown { ids, reused, unchanged: begin, released: Released { _texts: texts, _chunks: dropped } })
     }
 
-    /// The number by which a chunk is found.
-    fn print(&self, segments: &[(S, bool)]) -> u64 {
+    /// A number by which a chunk is found.
+    fn number(&self, segments: &[(S, bool)], add: fn(&mut Prints, Text<'_>, bool)) -> u64 {
         let mut prints = Prints::new(&self.state);
-        segments.iter().for_each(|(source, allow_special)| prints.add(source.text(), *allow_special));
+        segments.iter().for_each(|(source, allow_special)| add(&mut prints, source.text(), *allow_special));
         prints.print()
+    }
+}
+
+impl<S: Source> Found<S> {
+    /// Compares the path from the chunk `from` on with a prompt, cuts it where the two part, and tells how long it is then.
+    fn as_far_as_true(&mut self, from: usize, ranges: &[Range<usize>], segments: &[(S, bool)]) -> usize {
+        let same = |(step, range): &(&Step<S>, &Range<usize>)| {
+            let (known, given) = (&step.chunk, &segments[(*range).clone()]);
+            known.len() == given.len() && known.iter().zip(given).all(|(known, given)| known.is(given))
+        };
+        let depth = from + self.path[from..].iter().zip(&ranges[from..]).take_while(same).count();
+        if depth < self.path.len() {
+            self.others.extend(self.path.drain(depth..).map(|step| step.chunk));
+            self.others.extend(self.next.take().map(|(chunk, _)| chunk));
+        }
+        depth
+    }
+
+    /// All that it holds.
+    fn into_chunks(self) -> impl Iterator<Item = Chunk<S>> {
+        let next = self.next.map(|(chunk, _)| chunk);
+        self.path.into_iter().map(|step| step.chunk).chain(next).chain(self.others)
     }
 }
 
@@ -233,16 +285,16 @@ struct Beginning<'f, S> {
 }
 
 impl<'f, S: Source> Beginning<'f, S> {
-    /// Of a prompt that has `rest` behind the first `depth` chunks of the path.
-    fn new(found: &'f Found<S>, depth: usize, rest: &[(S, bool)]) -> Result<Self, Error> {
-        let end = found.path[..depth].last().and_then(|chunk| chunk.last()).map_or(0, |known| known.end);
+    /// Of a prompt that has `rest` behind the path.
+    fn new(found: &'f Found<S>, rest: &[(S, bool)]) -> Result<Self, Error> {
+        let end = found.path.last().and_then(|step| step.chunk.last()).map_or(0, |known| known.end);
         match &found.next {
-            Some((chunk, ids)) if depth == found.path.len() => {
+            Some((chunk, ids)) => {
                 let same = chunk.iter().zip(rest).take_while(|(known, given)| known.is(given)).count();
                 let (same, rest) = chunk.split_at(same);
                 Ok(Beginning { ids: ids.clone(), same, rest, end: same.last().map_or(end, |known| known.end) })
             }
-            _ => {
+            None => {
                 let ids = found.ids.clone().map_or_else(|| Ids::with_capacity(0), Ok)?;
                 Ok(Beginning { ids, same: &[], rest: &[], end })
             }
@@ -270,6 +322,7 @@ impl<S: Source> Tree<S> {
             nodes: Vec::new(),
             free: Vec::new(),
             by_print: HashMap::new(),
+            by_glance: HashMap::new(),
             leaves: BTreeSet::new(),
             memories: HashMap::new(),
             latest: [NONE; 2],
@@ -287,38 +340,50 @@ impl<S: Source> Tree<S> {
         if is_root(parent) { &mut self.latest[ix(parent - ROOT)] } else { &mut self.node(parent).latest }
     }
 
-    /// The longest path of chunks with these numbers.
-    fn find(&mut self, root: u32, prints: &[u64]) -> Found<S> {
+    /// Goes on with a path, by the numbers of the chunks that are to come, as far as it leads. A path whose end was dropped
+    /// meanwhile stays as it is.
+    fn follow(
+        &mut self,
+        root: u32,
+        found: &mut Found<S>,
+        numbers: &[u64],
+        by_number: fn(&Self) -> &HashMap<(u32, u64), u32>,
+    ) {
         let mut at = root;
-        let mut found = Found { path: Vec::new(), ids: None, next: None };
-        for &print in prints {
-            let Some(&child) = self.by_print.get(&(at, print)) else { break };
+        if let Some(Step { node, chunk, .. }) = found.path.last() {
+            let known = self.nodes.get(ix(*node)).and_then(Option::as_ref);
+            if !known.is_some_and(|known| Arc::ptr_eq(&known.chunk, chunk)) {
+                return;
+            }
+            at = *node;
+        }
+        for &number in numbers {
+            let Some(&child) = by_number(self).get(&(at, number)) else { break };
             let node = self.node(child);
-            found.path.push(node.chunk.clone());
+            found.path.push(Step { node: child, print: node.numbers.print, chunk: node.chunk.clone() });
             at = child;
         }
         if at != root {
             found.ids = self.node(at).ids.clone();
         }
         let next = *self.latest(at);
-        if next != NONE {
-            let node = self.node(next);
-            found.next = node.ids.clone().map(|ids| (node.chunk.clone(), ids));
-        }
-        found
+        let next = if next == NONE { None } else { Some(self.node(next)) };
+        let next = next.and_then(|node| node.ids.clone().map(|ids| (node.chunk.clone(), ids)));
+        let before = std::mem::replace(&mut found.next, next);
+        found.others.extend(before.map(|(chunk, _)| chunk));
     }
 
     /// Puts in a prompt, all of it or nothing; `ids` are its ids. Returns what was dropped for it.
-    fn insert(&mut self, root: u32, chunks: &[(u64, Chunk<S>)], ids: &Ids) -> Vec<Chunk<S>> {
+    fn insert(&mut self, root: u32, chunks: &[(Numbers, Chunk<S>)], ids: &Ids) -> Vec<Chunk<S>> {
         let bytes: usize = chunks.iter().map(|(_, chunk)| bytes_of(chunk)).sum();
         if bytes + memory_of(ids) > self.statistics.max_bytes {
             return Vec::new();
         }
         self.clock += 1;
         let mut at = root;
-        for (print, chunk) in chunks {
+        for (numbers, chunk) in chunks {
             let end = chunk.last().map_or(0, |known| known.end);
-            let child = match self.by_print.get(&(at, *print)) {
+            let child = match self.by_print.get(&(at, numbers.print)) {
                 Some(&child) => {
                     let other = self.node(child).chunk.clone();
                     if !Arc::ptr_eq(&other, chunk) && !is_same(&other, chunk) {
@@ -327,9 +392,10 @@ impl<S: Source> Tree<S> {
                     }
                     child
                 }
-                None => self.add(at, *print, chunk.clone()),
+                None => self.add(at, *numbers, chunk.clone()),
             };
             *self.latest(at) = child;
+            self.by_glance.insert((at, numbers.glance), child);
             self.touch(child);
             self.set_ids(child, Some(ids.first(end)));
             at = child;
@@ -343,7 +409,7 @@ impl<S: Source> Tree<S> {
     }
 
     /// Adds a leaf, without ids.
-    fn add(&mut self, parent: u32, print: u64, chunk: Chunk<S>) -> u32 {
+    fn add(&mut self, parent: u32, numbers: Numbers, chunk: Chunk<S>) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
             to_u32(self.nodes.len() - 1)
@@ -355,8 +421,8 @@ impl<S: Source> Tree<S> {
         }
         self.statistics.bytes += bytes_of(&chunk);
         let used = self.clock;
-        self.nodes[ix(id)] = Some(Node { chunk, print, parent, children: 0, latest: NONE, ids: None, used });
-        self.by_print.insert((parent, print), id);
+        self.nodes[ix(id)] = Some(Node { chunk, numbers, parent, children: 0, latest: NONE, ids: None, used });
+        self.by_print.insert((parent, numbers.print), id);
         self.leaves.insert((used, id));
         id
     }
@@ -400,7 +466,11 @@ impl<S: Source> Tree<S> {
         let node = self.nodes[ix(id)].take().expect("a leaf that is in the tree");
         self.free.push(id);
         self.leaves.remove(&(node.used, id));
-        self.by_print.remove(&(node.parent, node.print));
+        self.by_print.remove(&(node.parent, node.numbers.print));
+        let glance = (node.parent, node.numbers.glance);
+        if self.by_glance.get(&glance) == Some(&id) {
+            self.by_glance.remove(&glance);
+        }
         self.statistics.bytes -= bytes_of(&node.chunk);
         self.statistics.evicted += 1;
         let latest = self.latest(node.parent);

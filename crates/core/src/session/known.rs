@@ -46,6 +46,9 @@ pub(super) fn equal(a: Text<'_>, b: Text<'_>) -> bool {
     form == other && a.len() == b.len() && (std::ptr::eq(a, b) || a == b)
 }
 
+/// Bytes at each of the places at which a glance looks.
+const GLANCE: usize = 32;
+
 /// Makes numbers by which texts are found: of all their bytes, with a seed that nobody knows, so that two texts hardly ever
 /// share one. It is not relied on: what matters is compared.
 pub(super) struct Prints(Xxh3);
@@ -57,8 +60,24 @@ impl Prints {
 
     pub fn add(&mut self, text: Text<'_>, allow_special: bool) {
         let (form, bytes) = bytes(text);
-        self.0.update(&(bytes.len() << 4 | usize::from(form) << 1 | usize::from(allow_special)).to_ne_bytes());
+        self.add_facts(form, bytes.len(), allow_special);
         self.0.update(bytes);
+    }
+
+    /// The same of less than all: of a long text, the beginning, the middle and the end.
+    pub fn add_glance(&mut self, text: Text<'_>, allow_special: bool) {
+        let (form, bytes) = bytes(text);
+        let len = bytes.len();
+        self.add_facts(form, len, allow_special);
+        if len <= 3 * GLANCE {
+            self.0.update(bytes);
+        } else {
+            [0, (len - GLANCE) / 2, len - GLANCE].iter().for_each(|&at| self.0.update(&bytes[at..at + GLANCE]));
+        }
+    }
+
+    fn add_facts(&mut self, form: u8, len: usize, allow_special: bool) {
+        self.0.update(&(len << 4 | usize::from(form) << 1 | usize::from(allow_special)).to_ne_bytes());
     }
 
     pub fn print(&self) -> u64 {

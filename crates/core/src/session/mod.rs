@@ -21,6 +21,8 @@ pub use buffer::Ids;
 pub use cache::{SessionCache, Statistics};
 pub use known::Source;
 
+use std::sync::Arc;
+
 use crate::error::Error;
 use crate::tokenizer::{Options, Tokenizer};
 use plan::Plan;
@@ -49,8 +51,15 @@ pub struct Grown<S> {
     pub reused: usize,
     /// How many at the beginning are those of the prompt that it was compared with.
     pub unchanged: usize,
-    /// Texts that are not needed any more, for callers to whom it matters where they are dropped.
-    pub released: Vec<S>,
+    /// What is not needed any more.
+    pub released: Released<S>,
+}
+
+/// Texts that are let go, for callers to whom it matters where they are dropped.
+#[derive(Debug)]
+pub struct Released<S> {
+    _texts: Vec<S>,
+    _chunks: Vec<Arc<[Known<S>]>>,
 }
 
 /// The last prompt of one conversation. See the [module](self).
@@ -150,7 +159,7 @@ impl<S: Source> Session<S> {
         self.known.extend(segments.zip(ends).map(known));
         self.options = options;
         self.ids = Some(ids.clone());
-        Ok(Grown { ids, reused, unchanged: begin, released })
+        Ok(Grown { ids, reused, unchanged: begin, released: Released { _texts: released, _chunks: Vec::new() } })
     }
 
     /// Memory that begins with the first `begin` ids of the last prompt, and has room for `more` behind them.
