@@ -35,6 +35,12 @@ _SAVED = b"KIZAMI-T"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d{1,8}\r?\n")
 _TEKKEN = re.compile(rb'"default_num_special_tokens"\s*:')
 _TEKKEN_WITHIN = 4096
+# What other programs put in front of a sound file, or in its place.
+_ODD_STARTS = {
+    b"\xef\xbb\xbf": "begins with a byte order mark; save it as UTF-8 without one",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"<": "is a web page, no tokenizer; download the file itself (a gated model needs a token)",
+}
 _NORMALIZERS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -57,16 +63,33 @@ class Given:
             return None
         if not isinstance(pattern, str):
             raise InputTypeError(f"pattern must be str, not {type(pattern).__name__}")
+        if not _is_unicode(pattern):
+            raise InvalidValueError(f"pattern {pattern!a} holds a lone surrogate, no Unicode text")
         if normalizer is not None and normalizer not in _NORMALIZERS:
             known = ", ".join(_NORMALIZERS)
             raise InvalidValueError(f"normalizer must be one of {known}, not {normalizer!r}")
+        if not isinstance(special_tokens, (Mapping, type(None))):
+            kind = type(special_tokens).__name__
+            raise InputTypeError(f"special_tokens must map names to ids, not be of type {kind}")
         names = dict(special_tokens or {})
         for name, id_ in names.items():
             if not isinstance(name, str) or type(id_) is not int or not 0 <= id_ < 1 << 20:
                 raise InvalidValueError(
                     f"special_tokens must map names to ids below {1 << 20}, not {name!r} to {id_!r}"
                 )
+            if not _is_unicode(name):
+                raise InvalidValueError(
+                    f"the name {name!a} in special_tokens holds a lone surrogate, no Unicode text"
+                )
         return Given(pattern, names, normalizer)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def load_files(directory: Path, name: str, given: Given | None) -> Tokenizer | None:
@@ -162,6 +185,9 @@ def _unknown(data: bytes, path: Path) -> UnknownFormatError:
             "`sentencepiece` or `tokenizers` for it",
             source=str(path),
         )
+    what = next((what for start, what in _ODD_STARTS.items() if data.startswith(start)), None)
+    if what is not None:
+        return UnknownFormatError(f"{path} {what}", source=str(path))
     return UnknownFormatError(
         f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
     )
