@@ -189,7 +189,9 @@ class Tokenizer:
         """The encoding of a text, or of a pair of texts.
 
         Args:
-            sequence, pair: `str`; with `is_pretokenized`, lists of `str`, each encoded alone.
+            sequence: `str`; with `is_pretokenized`, a list of `str`, each encoded alone.
+            pair: The second text, or None.
+            is_pretokenized: Texts come as lists of words.
             add_special_tokens: Put those of the post-processor around.
 
         Raises:
