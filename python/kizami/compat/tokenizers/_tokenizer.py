@@ -532,15 +532,17 @@ class Tokenizer:
         source: Any = file.tokenizer if file._data is None else (file._data, file.tokenizer.name)
         settings = (state.truncation, state.padding, state.encode_special_tokens)
         added = [(id_, token.__getstate__()) for id_, token in state.vocabulary.added.items()]
-        return _rebuilt, (source, added, state.vocabulary.special, settings)
+        # A set is pickled in another order in each process, and caches go by the bytes of a pickle.
+        special = sorted(state.vocabulary.special)
+        return _rebuilt, (source, added, special, settings)
 
 
-def _rebuilt(source: Any, added: list[Any], special: frozenset[str], settings: Any) -> Tokenizer:
+def _rebuilt(source: Any, added: list[Any], special: list[str], settings: Any) -> Tokenizer:
     """What was pickled."""
     file = File(source) if isinstance(source, kizami.Tokenizer) else File.parse(*source)
     tokenizer = Tokenizer._of_file(file)
     vocabulary = tokenizer._state.vocabulary.with_added(
-        {id_: AddedToken(**token) for id_, token in added}, special
+        {id_: AddedToken(**token) for id_, token in added}, frozenset(special)
     )
     truncation, padding, encode_special_tokens = settings
     tokenizer._state = replace(
