@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import copy
 import gzip
 import importlib.metadata
 import json
+import multiprocessing
 import pickle
 import re
 from pathlib import Path
@@ -298,3 +300,22 @@ def test_what_is_missing_says_what_to_use(k3: Tokenizer) -> None:
     assert not hasattr(Encoding([1]), "nonsense")
     k3.no_truncation()
     k3.no_padding()
+
+
+def test_b60_threads_share_a_tokenizer(k3: Tokenizer) -> None:
+    text = "Hello <|sep|> naïve 🎉 " * 300
+    expected = k3.encode(text).ids
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(k3.encode, text) for _ in range(64)]
+        assert all(one.result().ids == expected for one in found)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_b62_b86_processes(k3: Tokenizer, method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this platform has no {method}")
+    texts = ["a" * 60_000, "Hello <|sep|>"]
+    expected = [k3.encode(text).ids for text in texts]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert [e.ids for e in pool.map_async(k3.encode, texts).get(timeout=60)] == expected
