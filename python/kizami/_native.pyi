@@ -176,6 +176,9 @@ class Tokenizer:
     def encode(
         self, text: str, allow_special: bool, legacy_chunks: bool
     ) -> npt.NDArray[np.uint32]: ...
+    def encode_list(
+        self, text: str, allow_special: bool, legacy_chunks: bool, below: int
+    ) -> list[int] | None: ...
     def encode_segments(
         self, segments: Iterable[Any], legacy_chunks: bool
     ) -> npt.NDArray[np.uint32]: ...

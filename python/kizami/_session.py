@@ -122,7 +122,7 @@ class Session:
             `tokenizer.encode_segments(segments)`.
 
         Raises:
-            As `Tokenizer.encode_segments`; the session is then as it was.
+            InputTypeError: As `Tokenizer.encode_segments`; the session is then as it was.
 
         Cost: a few ns for a segment (a tuple) that is the same object as before; reading it where
         it is another object; encoding what is new.

@@ -304,7 +304,8 @@ class Tokenizer:
         them covers the whole character, and they overlap; counted in "byte", ranges never do.
 
         Args:
-            text, allow_special: As in `encode`.
+            text: As in `encode`.
+            allow_special: As in `encode`.
             unit: "char" counts code points of `text`, so that `text[start:end]` is what a token
                 covers; "byte" counts bytes of its UTF-8. A lone surrogate is one code point, and
                 three bytes, those of U+FFFD.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import copy
 import gzip
 import importlib.metadata
 import json
+import multiprocessing
 import pickle
 import re
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 from kizami import _load
 from kizami.compat import basetenkenizer as compat
 from kizami.compat.basetenkenizer import Encoding, Tokenizer
+from kizami.compat.transformers import is_adopted
 from kizami.errors import InvalidIdError, SourceNotFoundError
 
 from tests.shared import shared_path
@@ -171,6 +172,33 @@ def test_its_readme_runs_with_the_import_changed(
     assert namespace["input_ids"] == tokenizer.encode_segments(namespace["segments"]).tolist()
 
 
+def test_its_readme_on_transformers_runs_with_the_import_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    (tmp_path / "tokenizer.json").write_text(json_of("gpt-oss"), encoding="utf-8")
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    load = transformers.AutoTokenizer.from_pretrained
+
+    def from_pretrained(source: str) -> Any:
+        assert source == "openai/gpt-oss-120b"
+        return load(tmp_path)
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", from_pretrained)
+    (block,) = [block for block in readme_blocks() if "patch_transformers()" in block]
+    code = block.replace("import basetenk", "import kizami.compat.basetenkenizer as basetenk")
+    namespace: dict[str, Any] = {}
+    try:
+        exec(code, namespace)
+    finally:
+        compat.unpatch_transformers()
+
+    assert is_adopted(namespace["tokenizer"])
+    ids = load(tmp_path)("Hello, world!")["input_ids"]
+    assert namespace["tokens"]["input_ids"] == ids
+
+
 # On its own
 
 
@@ -247,19 +275,14 @@ def test_copies_and_pickles(k3: Tokenizer) -> None:
 
 
 def test_the_patch_is_that_of_another_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "kizami.compat.transformers"
     calls: list[str] = []
-    module: Any = types.ModuleType(name)
-    module.patch = lambda: calls.append("patch")
-    module.unpatch = lambda: calls.append("unpatch")
-    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr("kizami.compat.transformers.patch", lambda: calls.append("patch"))
+    monkeypatch.setattr("kizami.compat.transformers.unpatch", lambda: calls.append("unpatch"))
     compat.patch_transformers()
+    compat.patch_transformers(apply_chat_template=True)
     compat.unpatch_transformers()
 
-    assert calls == ["patch", "unpatch"]
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NotImplementedError, match="patch_transformers"):
-        compat.patch_transformers()
+    assert calls == ["patch", "patch", "unpatch"]
 
 
 def test_what_is_missing_says_what_to_use(k3: Tokenizer) -> None:
@@ -272,10 +295,27 @@ def test_what_is_missing_says_what_to_use(k3: Tokenizer) -> None:
     for call in (k3.encode, k3.encode_batch, k3.encode_segments):
         with pytest.raises(NotImplementedError, match="add_special_tokens"):
             call([], add_special_tokens=True)  # type: ignore[operator]
-    with pytest.raises(NotImplementedError, match="apply_chat_template"):
-        compat.patch_transformers(apply_chat_template=True)
     with pytest.raises(AttributeError):
         _ = k3.nonsense
     assert not hasattr(Encoding([1]), "nonsense")
     k3.no_truncation()
     k3.no_padding()
+
+
+def test_b60_threads_share_a_tokenizer(k3: Tokenizer) -> None:
+    text = "Hello <|sep|> naïve 🎉 " * 300
+    expected = k3.encode(text).ids
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(k3.encode, text) for _ in range(64)]
+        assert all(one.result().ids == expected for one in found)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_b62_b86_processes(k3: Tokenizer, method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this platform has no {method}")
+    texts = ["a" * 60_000, "Hello <|sep|>"]
+    expected = [k3.encode(text).ids for text in texts]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert [e.ids for e in pool.map_async(k3.encode, texts).get(timeout=60)] == expected

@@ -13,6 +13,7 @@ import pickle
 import threading
 import tracemalloc
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -462,3 +463,24 @@ def test_b41_input_is_not_changed() -> None:
 def test_saved_text_is_the_file(name: str) -> None:
     stated = json.loads(file_of(name))
     assert json.loads(model(name).ours.to_str()) == stated
+
+
+OUT_OF_RANGE: dict[str, Callable[[Any], Any]] = {
+    "decode": lambda t: t.decode([1, -1]),
+    "decode large": lambda t: t.decode([1 << 32]),
+    "decode an array": lambda t: t.decode(np.array([1, -5])),
+    "decode_batch": lambda t: t.decode_batch([[1], [1 << 40]]),
+    "id_to_token": lambda t: t.id_to_token(-1),
+    "id_to_token large": lambda t: t.id_to_token(1 << 32),
+    "token_to_chars": lambda t: t.encode("a").token_to_chars(-1),
+    "enable_truncation": lambda t: t.enable_truncation(-1),
+    "enable_padding": lambda t: t.enable_padding(pad_id=-1),
+}
+
+
+@pytest.mark.parametrize("call", OUT_OF_RANGE)
+def test_numbers_out_of_range_are_overflow_errors(call: str) -> None:
+    # vLLM catches this class around a step of a stream.
+    for tokenizer in both(small()):
+        with pytest.raises(OverflowError):
+            OUT_OF_RANGE[call](tokenizer)

@@ -6,6 +6,7 @@ import concurrent.futures
 import copy
 import functools
 import gzip
+import inspect
 import json
 import pickle
 import shutil
@@ -233,6 +234,37 @@ def test_parts_are_those_of_the_original(small: Pair) -> None:
         assert kinds[0] == kinds[1] or name == "decoder"
     ours = small.ours.backend_tokenizer
     assert json.loads(ours.to_str()) == json.loads(small.plain.backend_tokenizer.to_str())
+
+
+def test_the_model_is_made_once(small: Pair) -> None:
+    ours = small.ours.backend_tokenizer
+    model = ours.model
+    assert ours.model is model
+    ours.add_tokens(["<new>"])
+    assert copy.deepcopy(small.ours).backend_tokenizer.model is model
+    assert [token.id for token in model.tokenize("Ġhello")] == [
+        token.id for token in small.plain.backend_tokenizer.model.tokenize("Ġhello")
+    ]
+    ours.model = model
+    assert ours.model is not model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_control_tokens_of_users_may_be_text(name: str, folder: Path) -> None:
+    pair = _model(name, folder)
+    call = type(pair.plain).apply_chat_template
+    if "sanitize_control_tokens" not in inspect.signature(call).parameters:
+        pytest.skip("transformers has it from 5.24 on")
+    token = pair.plain.all_special_tokens[0]
+    talk = [{"role": "user", "content": f"say {token} and {token[:-1]} 🎉"}]
+    template = f"{token}{{{{ messages[0]['content'] }}}}{token}"
+    ids = pair.alike(
+        lambda t: t.apply_chat_template(
+            talk, chat_template=template, return_dict=False, sanitize_control_tokens=True
+        )
+    )
+    # The template's own.
+    assert ids.count(pair.plain.convert_tokens_to_ids(token)) == 2
 
 
 def test_parts_can_be_set(small: Pair) -> None:

@@ -218,6 +218,27 @@ def test_other_tokenizers_keep_the_detokenizers_of_vllm(both: tuple[Any, Any]) -
     assert type(choose(None, request([1]))).__name__ == "IncrementalDetokenizer"
 
 
+# Grammars
+
+
+def test_libraries_of_grammars_read_a_tokenizer(both: tuple[Any, Any]) -> None:
+    plain, _ = both
+    xgrammar = pytest.importorskip("xgrammar")
+    infos = [xgrammar.TokenizerInfo.from_huggingface(tokenizer) for tokenizer in both]
+    assert infos[0].dump_metadata() == infos[1].dump_metadata()
+    assert infos[0].decoded_vocab == infos[1].decoded_vocab
+    if not plain.is_fast:
+        # vLLM says itself that llguidance takes fast ones only.
+        return
+    llguidance = pytest.importorskip("llguidance.hf")
+    found = [llguidance.from_tokenizer(tokenizer) for tokenizer in both]
+    for text in ("Hello <|endoftext|> 中文 🎉", "naïve\n\n x"):
+        ids = [tokenizer.tokenize_str(text) for tokenizer in found]
+        assert ids[0] == ids[1]
+    assert found[0].vocab_size == found[1].vocab_size
+    assert found[0].eos_token == found[1].eos_token
+
+
 # Renderers
 
 

@@ -12,7 +12,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::convert::{Held, Ids, int_array, run, to_array};
 use crate::documents::{self, Texts};
@@ -245,6 +245,25 @@ impl Tokenizer {
         legacy_chunks: bool,
     ) -> PyResult<IdArray<'py>> {
         guard(py, || self.encode_held(py, &Held::from_text(text, allow_special)?, legacy_chunks, None))
+    }
+
+    /// The ids of a short text as a list of ints, without an array between; None if one of them is not below `below`.
+    fn encode_list<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        allow_special: bool,
+        legacy_chunks: bool,
+        below: u32,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        guard(py, || {
+            let held = Held::from_text(text, allow_special)?;
+            let segments = held.segments()?;
+            let size = segments.iter().map(|s| s.text.max_utf8_len()).sum();
+            let encode = || self.core.prepare(&segments, Options { legacy_chunks })?.encode(None)?.to_vec();
+            let ids = run(py, size, encode).map_err(|e| to_py_err(py, &e))?;
+            if ids.iter().any(|&id| id >= below) { Ok(None) } else { Ok(Some(PyList::new(py, ids)?)) }
+        })
     }
 
     fn encode_segments<'py>(

@@ -9,7 +9,6 @@ basetenkenizer" lists what else differs.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -181,7 +180,7 @@ class Tokenizer:
         """From whatever `kizami.load` takes: a hub id, a bundled name, a directory, a file.
 
         Raises:
-            As `kizami.load`.
+            SourceNotFoundError, UnknownFormatError, VocabularyError: As `kizami.load`.
         """
         return Tokenizer(model)
 
@@ -363,22 +362,25 @@ class Tokenizer:
 
 
 def patch_transformers(apply_chat_template: bool = False) -> None:
-    """`kizami.compat.transformers.patch()`, where this version of Kizami has it."""
-    if apply_chat_template:
-        raise _missing("patch_transformers(apply_chat_template=True)", _CHAT)
-    _patches().patch()
+    """`kizami.compat.transformers.patch()`: tokenizers that are loaded later run on Kizami.
+
+    `apply_chat_template` is taken for the other package's sake, where it changes who renders, and
+    not the text: conversations of Kimi K3 as ids are always rendered by Kizami, all others by
+    `transformers`.
+
+    Raises:
+        MissingExtraError: `transformers` is not installed.
+    """
+    from kizami.compat.transformers import patch
+
+    patch()
 
 
 def unpatch_transformers() -> None:
     """Takes `patch_transformers` back."""
-    _patches().unpatch()
+    from kizami.compat.transformers import unpatch
 
-
-def _patches() -> Any:
-    try:
-        return importlib.import_module("kizami.compat.transformers")
-    except ModuleNotFoundError:
-        raise _missing("patch_transformers", "kizami.load in place of AutoTokenizer") from None
+    unpatch()
 
 
 def _refuse(add_special_tokens: bool) -> None:

@@ -172,12 +172,13 @@ def estimate(
     The first block, about 4 MB, of up to `samples` files is encoded, so wrong settings show here.
 
     Args:
-        inputs, tokenizer: As `tokenize`.
+        inputs: As `tokenize`.
+        tokenizer: As `tokenize`.
         samples: How many files to look into; standard input is not read.
         options: As `tokenize`, but `resume`, `overwrite` and `progress`.
 
     Raises:
-        As `tokenize`.
+        CorpusError, InputTypeError, InvalidValueError, MissingExtraError: As `tokenize`.
     """
     parameters = inspect.signature(tokenize).parameters.values()
     defaults = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}

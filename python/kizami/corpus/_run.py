@@ -156,7 +156,8 @@ def tokenize(
         format: "bin" (ids one after the other: nanoGPT's layout), "npy", "megatron" (`.bin` and
             `.idx`), "parquet" or "arrow" (lists in a column `input_ids`).
         shard_tokens: A shard ends with the document that brings it to this many ids.
-        bos, eos: An id, or the name of a control token, before or after each document.
+        bos: An id, or the name of a control token, before each document.
+        eos: The same, after each document.
         allow_special: As in `Tokenizer.encode`, for all texts. The default, False, is right for
             text that you did not write yourself.
         errors: What to do with bytes that are no UTF-8: "strict" makes the row a broken one,

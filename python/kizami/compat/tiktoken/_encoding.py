@@ -28,6 +28,10 @@ __all__ = ["Encoding"]
 Ids = npt.NDArray[np.uint32]
 Self = TypeVar("Self", bound="Encoding")
 
+# Above all ids that a vocabulary may have.
+_NO_LIMIT = (1 << 32) - 1
+# Longer texts go through an array: their ids are looked at by NumPy.
+_SHORT = 4_000
 # Longer texts are cut by the published path of the Kimi models, and tiktoken knows no cuts.
 _LONGEST_UNCUT = 25_000
 _NONE: frozenset[str] = frozenset()
@@ -111,10 +115,11 @@ class Encoding:
         self.max_token_value = tokenizer.vocab_size - 1
         self._pat_str = pat_str
         self._special_tokens = special_tokens
+        self._native = tokenizer._native
         self._special_token_values = set(special_tokens.values())
         self._lowest_special = min(self._special_token_values, default=tokenizer.vocab_size)
         # Where special ids are among the others, each id is looked up.
-        ordinary_len = tokenizer._native.ordinary_len
+        ordinary_len = self._native.ordinary_len
         self._is_special = None
         if self._lowest_special < ordinary_len:
             self._is_special = np.zeros(tokenizer.vocab_size, bool)
@@ -170,6 +175,10 @@ class Encoding:
 
     def encode_ordinary(self, text: str) -> list[int]:
         """The ids of `text`, in which no name of a special token counts."""
+        if isinstance(text, str) and len(text) <= _SHORT:
+            found = self._native.encode_list(text, False, False, _NO_LIMIT)
+            if found is not None:
+                return found
         ids: list[int] = self.tokenizer.encode(text, legacy_chunks=False).tolist()
         return ids
 
@@ -199,6 +208,10 @@ class Encoding:
         [163589]
         """
         rule = self._rule(allowed_special, disallowed_special)
+        if isinstance(text, str) and len(text) <= _SHORT:
+            found = self._encode_short(text, rule)
+            if found is not None:
+                return found
         ids: list[int] = self._encode(text, rule).tolist()
         return ids
 
@@ -221,14 +234,33 @@ class Encoding:
         return ids
 
     def _rule(self, allowed: Allowed, disallowed: Disallowed) -> Rule:
-        if disallowed == "all" and isinstance(allowed, (set, frozenset)) and not allowed:
-            return self._strict
+        # Three of them are those of nearly all calls.
+        usual = self._usual_rules
+        kind = type(allowed)
+        if (kind is frozenset or kind is set) and not allowed:
+            if type(disallowed) is str and disallowed == "all":
+                return usual[0]
+            if type(disallowed) is tuple and not disallowed:
+                return usual[1]
+        elif kind is str and type(disallowed) is str and allowed == disallowed == "all":
+            return usual[2]
         return Rule(self.special_tokens_set, allowed, disallowed)
 
     @cached_property
-    def _strict(self) -> Rule:
-        """What holds if the caller says nothing."""
-        return Rule(self.special_tokens_set, _NONE, "all")
+    def _usual_rules(self) -> tuple[Rule, Rule, Rule]:
+        """Nothing said; no name counts; all names count."""
+        names = self.special_tokens_set
+        return Rule(names, _NONE, "all"), Rule(names, _NONE, ()), Rule(names, "all", "all")
+
+    def _encode_short(self, text: str, rule: Rule) -> list[int] | None:
+        """The ids, unless names must be looked for one by one."""
+        if rule.foreign:
+            return None
+        if not rule.disallowed and (rule.every or not rule.allowed):
+            return self._native.encode_list(text, rule.every, False, _NO_LIMIT)
+        if rule.allowed or self._is_special is not None:
+            return None
+        return self._native.encode_list(text, True, False, self._lowest_special)
 
     def _encode(self, text: str, rule: Rule) -> Ids:
         encode = self.tokenizer.encode
@@ -340,7 +372,7 @@ class Encoding:
         token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         if not isinstance(token, bytes):
             raise TypeError(f"a token must be str or bytes, not {type(token).__name__}")
-        found = self.tokenizer.token_id(token)
+        found = self._native.token_id(token)
         if found is None:
             raise KeyError(token)
         return found
@@ -356,8 +388,10 @@ class Encoding:
             TypeError: `tokens` are no integers.
         """
         try:
+            if type(tokens) is list:
+                return self._native.decode_bytes(tokens, False)
             return self.tokenizer.decode_bytes(tokens)
-        except (InvalidIdError, InputTypeError) as error:
+        except (InvalidIdError, TypeError) as error:
             return self.tokenizer.decode_bytes(self._checked(tokens, error))
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
@@ -365,8 +399,10 @@ class Encoding:
         if not isinstance(errors, str):
             raise TypeError(f"errors must be str, not {type(errors).__name__}")
         try:
+            if type(tokens) is list:
+                return self._native.decode(tokens, False, errors)
             return self.tokenizer.decode(tokens, errors=errors)
-        except (InvalidIdError, InputTypeError) as error:
+        except (InvalidIdError, TypeError) as error:
             return self.tokenizer.decode(self._checked(tokens, error), errors=errors)
 
     def _checked(self, tokens: Any, error: Exception) -> list[int]:
@@ -375,7 +411,7 @@ class Encoding:
             raise error
         ids = [to_id(token) for token in tokens]
         for id_ in ids:
-            if id_ > self.max_token_value or self.tokenizer._native.token_bytes(id_) is None:
+            if id_ > self.max_token_value or self._native.token_bytes(id_) is None:
                 raise KeyError(f"Invalid token for decoding: {id_}")
         return ids
 
@@ -385,15 +421,25 @@ class Encoding:
         Raises:
             KeyError: The id is no token.
         """
-        id_ = to_id(token)
-        found = self.tokenizer._native.token_bytes(id_)
+        try:
+            found = self._native.token_bytes(token)  # type: ignore[arg-type]
+        except (TypeError, OverflowError):
+            found = self._native.token_bytes(to_id(token))
         if found is None:
-            raise KeyError(str(id_))
+            raise KeyError(str(to_id(token)))
         return found
 
     def decode_tokens_bytes(self, tokens: Iterable[SupportsIndex]) -> list[bytes]:
         """The bytes of each token. Raises as `decode_single_token_bytes`."""
-        return [self.decode_single_token_bytes(token) for token in tokens]
+        tokens = list(tokens)
+        find: Any = self._native.token_bytes
+        try:
+            found = [find(token) for token in tokens]
+        except (TypeError, OverflowError):
+            found = [None]
+        if None in found:
+            found = [self.decode_single_token_bytes(token) for token in tokens]
+        return found
 
     def decode_with_offsets(self, tokens: Iterable[SupportsIndex]) -> tuple[str, list[int]]:
         """The text, and for each token the index of the first character that has bytes of it.
@@ -473,7 +519,7 @@ class Encoding:
 
     @cached_property
     def _mergeable_ranks(self) -> dict[bytes, int]:
-        return tiktoken_ranks(self.tokenizer._native)
+        return tiktoken_ranks(self._native)
 
     @cached_property
     def _sorted_tokens(self) -> list[bytes]:
@@ -499,7 +545,7 @@ class Encoding:
         return _unstable.encode_bytes(self, text)
 
     def _merge(self, piece: bytes, *, whole: bool) -> list[int]:
-        ids: list[int] = self.tokenizer._native.merge(piece, whole).tolist()
+        ids: list[int] = self._native.merge(piece, whole).tolist()
         return ids
 
     # As a Python object

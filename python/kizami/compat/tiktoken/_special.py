@@ -25,9 +25,10 @@ class Rule:
         allowed: Names that become special tokens.
         disallowed: Strings that raise if the text has them.
         foreign: Whether one of these is not the name of a special token.
+        every: Whether all names are allowed.
     """
 
-    __slots__ = ("allowed", "disallowed", "foreign")
+    __slots__ = ("allowed", "disallowed", "every", "foreign")
 
     def __init__(self, names: set[str], allowed: Allowed, disallowed: Disallowed) -> None:
         """For an encoding with these names.
@@ -44,6 +45,7 @@ class Rule:
             kind = type(every).__name__
             raise TypeError(f'allowed_special must be "all" or a set of names, not {kind}')
         self.allowed = every
+        self.every = names <= every
 
     def check(self, text: str) -> None:
         """Raises for a disallowed name in `text`.

@@ -21,7 +21,8 @@ class AddedToken:
     Args:
         content: The text that it stands for.
         single_word: Found only where no letter or digit is beside it.
-        lstrip, rstrip: White space on that side belongs to it.
+        lstrip: White space before it belongs to it.
+        rstrip: White space behind it belongs to it.
         normalized: Found in the normalized text; unless given, what `special` is not.
         special: Left out by a decode that skips special tokens.
 
@@ -34,15 +35,24 @@ class AddedToken:
     content: str
     special: bool
 
-    def __init__(self, content: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        content: str | None = None,
+        *,
+        single_word: bool = False,
+        lstrip: bool = False,
+        rstrip: bool = False,
+        normalized: bool | None = None,
+        special: bool = False,
+        **options: Any,
+    ) -> None:
         self.content = "" if content is None else content
         if not isinstance(self.content, str):
             raise InputTypeError(f"content must be str, not {type(content).__name__}")
-        self.special = bool(options.pop("special", False))
-        self._single_word = bool(options.pop("single_word", False))
-        self._lstrip = bool(options.pop("lstrip", False))
-        self._rstrip = bool(options.pop("rstrip", False))
-        normalized = options.pop("normalized", None)
+        self.special = bool(special)
+        self._single_word = bool(single_word)
+        self._lstrip = bool(lstrip)
+        self._rstrip = bool(rstrip)
         self._normalized = None if normalized is None else bool(normalized)
         for name in options:
             ignored_option(name)

@@ -7,9 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kizami.compat.tokenizers._added import ignored_option
-from kizami.errors import InputTypeError, InvalidValueError, VocabularyError
+from kizami.errors import InputTypeError, InvalidIdError, InvalidValueError, VocabularyError
 
-__all__ = ["Padding", "Truncation", "count", "direction_of"]
+__all__ = [
+    "IdOutOfRangeError",
+    "OutOfRangeError",
+    "Padding",
+    "Truncation",
+    "count",
+    "direction_of",
+]
 
 _STRATEGIES = {
     "longest_first": "LongestFirst",
@@ -19,8 +26,20 @@ _STRATEGIES = {
 _STRATEGY_NAMES = {theirs: name for name, theirs in _STRATEGIES.items()}
 
 
+class OutOfRangeError(InvalidValueError, OverflowError):
+    """A number that is negative or too large; callers of the original catch `OverflowError`."""
+
+
+class IdOutOfRangeError(InvalidIdError, OverflowError):
+    """The same of a token id."""
+
+
 def count(value: Any, name: str) -> int:
     """A number from 0 on.
+
+    Raises:
+        InputTypeError: It is no number.
+        OutOfRangeError: It is negative, or has more than 64 bits.
 
     >>> count(True, "length")
     1
@@ -31,7 +50,7 @@ def count(value: Any, name: str) -> int:
         kind = type(value).__name__
         raise InputTypeError(f"{name} must be an int, not {kind}") from None
     if not 0 <= number < 1 << 64:
-        raise InvalidValueError(f"{name} must not be negative, and is {number}")
+        raise OutOfRangeError(f"{name} must be 0 to 2**64 - 1, and is {number}")
     return number
 
 
@@ -122,7 +141,7 @@ class Padding:
             elif name in ("pad_id", "pad_type_id"):
                 stated[name] = count(value, name)
                 if stated[name] >= 1 << 32:
-                    raise InvalidValueError(f"{name} {value} is no token id")
+                    raise OutOfRangeError(f"{name} {value} is no token id")
             elif name == "pad_token":
                 if not isinstance(value, str):
                     raise InputTypeError(f"pad_token must be str, not {type(value).__name__}")

@@ -61,6 +61,18 @@ class State:
         """Whether nothing is cut or filled up."""
         return self.truncation is None and self.padding is None
 
+    def encode_plain(self, given: Any, add_special_tokens: bool) -> Encoding | None:
+        """The encoding of one text, where nothing is cut or filled up; None if it needs more.
+
+        The usual case, without detours.
+        """
+        frame = self.frame(add_special_tokens)
+        if frame is None or type(given) is not str:
+            return None
+        native = self.native
+        ids = native.encode(given, True, True)
+        return frame.around(Text(self.vocabulary, native, given, ids, False), len(ids))
+
     def encode_all(
         self, inputs: list[list[Words]], add_special_tokens: bool, without: bool = False
     ) -> list[Encoding]:

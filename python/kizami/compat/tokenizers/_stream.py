@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from kizami.compat.tokenizers._options import IdOutOfRangeError
 from kizami.errors import InputTypeError, InvalidIdError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def known_ids(vocabulary: Vocabulary, ids: Any) -> list[int]:
     """The ids that are tokens; the original decodes others to nothing.
 
     Raises:
-        InvalidIdError: One is negative or has more than 32 bits.
+        IdOutOfRangeError: One is negative or has more than 32 bits.
     """
     known = []
     for position, given in enumerate(ids):
@@ -120,7 +121,7 @@ def known_ids(vocabulary: Vocabulary, ids: Any) -> list[int]:
             message = f"id at position {position} must be an int, not {kind}; give token ids"
             raise InputTypeError(message, position=position) from None
         if not 0 <= id_ < 1 << 32:
-            raise InvalidIdError(
+            raise IdOutOfRangeError(
                 f"token id {id_} at position {position} is no number of 32 bits",
                 id=id_,
                 position=position,

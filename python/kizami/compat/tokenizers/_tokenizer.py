@@ -22,7 +22,7 @@ from kizami._write import write_file
 from kizami.compat.tokenizers._absent import absent
 from kizami.compat.tokenizers._added import AddedToken
 from kizami.compat.tokenizers._encoding import Encoding
-from kizami.compat.tokenizers._options import Padding, Truncation, count
+from kizami.compat.tokenizers._options import OutOfRangeError, Padding, Truncation, count
 from kizami.compat.tokenizers._parts import (
     Decoder,
     Part,
@@ -31,7 +31,6 @@ from kizami.compat.tokenizers._parts import (
     unsupported_decoder,
 )
 from kizami.compat.tokenizers._processors import read_processor
-from kizami.compat.tokenizers._spans import Text
 from kizami.compat.tokenizers._state import State, batch_of, sequence_of
 from kizami.compat.tokenizers._stream import known_ids
 from kizami.compat.tokenizers._vocabulary import File, Vocabulary, tokens_to_add
@@ -189,7 +188,9 @@ class Tokenizer:
         """The encoding of a text, or of a pair of texts.
 
         Args:
-            sequence, pair: `str`; with `is_pretokenized`, lists of `str`, each encoded alone.
+            sequence: `str`; with `is_pretokenized`, a list of `str`, each encoded alone.
+            pair: The second text, or None.
+            is_pretokenized: Texts come as lists of words.
             add_special_tokens: Put those of the post-processor around.
 
         Raises:
@@ -197,13 +198,10 @@ class Tokenizer:
             InvalidValueError: Truncation is impossible for it.
         """
         state = self._state
-        if pair is None and not is_pretokenized and type(sequence) is str and state.is_plain:
-            # The usual case, without detours.
-            frame = state.frame(add_special_tokens)
-            if frame is not None:
-                native = state.native
-                ids = native.encode(sequence, True, True)
-                return frame.around(Text(state.vocabulary, native, sequence, ids, False), len(ids))
+        if pair is None and not is_pretokenized and state.is_plain:
+            found = state.encode_plain(sequence, add_special_tokens)
+            if found is not None:
+                return found
         sequences = [sequence_of(sequence, is_pretokenized)]
         if pair is not None:
             sequences.append(sequence_of(pair, is_pretokenized))
@@ -217,7 +215,13 @@ class Tokenizer:
         Raises:
             InputTypeError: An item is no text; `.position` is its index.
         """
-        state, inputs = self._state, batch_of(input, is_pretokenized)
+        state = self._state
+        if not is_pretokenized and state.is_plain and type(input) is list and len(input) == 1:
+            # How transformers encodes one text.
+            found = state.encode_plain(input[0], add_special_tokens)
+            if found is not None:
+                return [found]
+        inputs = batch_of(input, is_pretokenized)
         return state.padded(state.encode_all(inputs, add_special_tokens))
 
     def encode_batch_fast(
@@ -278,12 +282,19 @@ class Tokenizer:
         """The text of ids. Ids that are no tokens give nothing.
 
         Raises:
-            InvalidIdError: An id is negative or has more than 32 bits.
+            InvalidIdError, OverflowError: An id is negative or has more than 32 bits; one error
+                that is both.
             InputTypeError: `ids` are no integers.
         """
-        self._check_decoder()
         vocabulary = self._state.vocabulary
         skip = bool(skip_special_tokens)
+        if type(ids) is list and vocabulary.has_byte_level_decoder:
+            try:
+                return vocabulary.tokenizer._native.decode(ids, skip, "replace")
+            except (InvalidIdError, TypeError, OverflowError):
+                # Below it is said what is wrong, or nothing is.
+                pass
+        self._check_decoder()
         if vocabulary.file.parts.get("decoder") is None:
             tokens = [vocabulary.names[id_] for id_ in known_ids(vocabulary, ids)]
             return " ".join(t for t in tokens if not skip or t not in vocabulary.special)
@@ -320,11 +331,11 @@ class Tokenizer:
         """The name of a token, bytes spelled as letters; None if there is none.
 
         Raises:
-            InvalidValueError: `id` is negative or has more than 32 bits.
+            InvalidValueError, OverflowError: `id` is negative or has more than 32 bits.
         """
         id_ = count(id, "id")
         if id_ >= 1 << 32:
-            raise InvalidValueError(f"id {id_} has more than 32 bits")
+            raise OutOfRangeError(f"id {id_} has more than 32 bits")
         names = self._state.vocabulary.names
         try:
             return names[id_]
@@ -521,15 +532,17 @@ class Tokenizer:
         source: Any = file.tokenizer if file._data is None else (file._data, file.tokenizer.name)
         settings = (state.truncation, state.padding, state.encode_special_tokens)
         added = [(id_, token.__getstate__()) for id_, token in state.vocabulary.added.items()]
-        return _rebuilt, (source, added, state.vocabulary.special, settings)
+        # A set is pickled in another order in each process, and caches go by the bytes of a pickle.
+        special = sorted(state.vocabulary.special)
+        return _rebuilt, (source, added, special, settings)
 
 
-def _rebuilt(source: Any, added: list[Any], special: frozenset[str], settings: Any) -> Tokenizer:
+def _rebuilt(source: Any, added: list[Any], special: list[str], settings: Any) -> Tokenizer:
     """What was pickled."""
     file = File(source) if isinstance(source, kizami.Tokenizer) else File.parse(*source)
     tokenizer = Tokenizer._of_file(file)
     vocabulary = tokenizer._state.vocabulary.with_added(
-        {id_: AddedToken(**token) for id_, token in added}, special
+        {id_: AddedToken(**token) for id_, token in added}, frozenset(special)
     )
     truncation, padding, encode_special_tokens = settings
     tokenizer._state = replace(

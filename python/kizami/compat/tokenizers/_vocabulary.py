@@ -16,6 +16,7 @@ from kizami._cache import through_cache
 from kizami._export import byte_letters
 from kizami._tokenizer import Tokenizer
 from kizami.compat.tokenizers._added import AddedToken, as_added_token
+from kizami.compat.tokenizers._parts import is_byte_level
 from kizami.errors import InputTypeError, UnsupportedError, VocabularyError
 
 __all__ = ["File", "Vocabulary", "spelled", "tokens_to_add", "unspelled"]
@@ -233,6 +234,12 @@ class Vocabulary:
             return self
         tokenizer = _derived(self.file.tokenizer, added, special)
         return Vocabulary(self.file, added, special, tokenizer)
+
+    @cached_property
+    def has_byte_level_decoder(self) -> bool:
+        """Whether the file says that tokens are decoded as their bytes."""
+        decoder = self.file.parts.get("decoder")
+        return decoder is not None and is_byte_level(decoder)
 
     @cached_property
     def without_special(self) -> _native.Tokenizer:

@@ -1,10 +1,9 @@
 """`Backend`: the drop-in for `tokenizers`, as the `_tokenizer` of a fast tokenizer.
 
 It adds what `transformers` needs and the drop-in lacks. Added tokens are objects of `tokenizers`.
-Parts of the pipeline (`model`, `post_processor` and their like) are those of the original, which is
-made anew when one is asked for or set. And each thread has its own truncation and padding:
-`transformers` sets them before each call, so that threads which share a tokenizer would otherwise
-get each other's.
+Parts of the pipeline (`model`, `post_processor` and their like) are those of the original, made
+when they are asked for. And each thread has its own truncation and padding: `transformers` sets
+them before each call, so that threads which share a tokenizer would otherwise get each other's.
 """
 
 from __future__ import annotations
@@ -103,10 +102,23 @@ class Backend(Tokenizer):
         setattr(plain, name, value)
         self._state = _state_of(plain)
 
+    def _part_of_the_original(self, name: str) -> Any:
+        """A part other than the model, made for this call."""
+        stated = self._state.vocabulary.file.parts.get(name)
+        if stated is None:
+            return None
+        # Any model will do, and one without tokens is built at once.
+        empty = {"type": "BPE", "vocab": {}, "merges": []}
+        file = json.dumps({"version": "1.0", "added_tokens": [], name: stated, "model": empty})
+        return getattr(tokenizers.Tokenizer.from_str(file), name)
+
     @property
     def model(self) -> Any:
-        """The model of the original, made for this call."""
-        return self.to_tokenizers().model
+        """The model of the original, made when it is first asked for, and shared by copies."""
+        held = self._state.vocabulary.file.__dict__
+        if "original_model" not in held:
+            held["original_model"] = self.to_tokenizers().model
+        return held["original_model"]
 
     @model.setter
     def model(self, value: Any) -> None:
@@ -115,7 +127,7 @@ class Backend(Tokenizer):
     @property
     def normalizer(self) -> Any:
         """The normalizer of the original, made for this call."""
-        return None if super().normalizer is None else self.to_tokenizers().normalizer
+        return self._part_of_the_original("normalizer")
 
     @normalizer.setter
     def normalizer(self, value: Any) -> None:
@@ -124,7 +136,7 @@ class Backend(Tokenizer):
     @property
     def pre_tokenizer(self) -> Any:
         """The pre-tokenizer of the original, made for this call."""
-        return None if super().pre_tokenizer is None else self.to_tokenizers().pre_tokenizer
+        return self._part_of_the_original("pre_tokenizer")
 
     @pre_tokenizer.setter
     def pre_tokenizer(self, value: Any) -> None:
@@ -133,7 +145,7 @@ class Backend(Tokenizer):
     @property
     def post_processor(self) -> Any:
         """The post-processor of the original, made for this call."""
-        return None if super().post_processor is None else self.to_tokenizers().post_processor
+        return self._part_of_the_original("post_processor")
 
     @post_processor.setter
     def post_processor(self, value: Any) -> None:
