@@ -57,16 +57,33 @@ class Given:
             return None
         if not isinstance(pattern, str):
             raise InputTypeError(f"pattern must be str, not {type(pattern).__name__}")
+        if not _is_unicode(pattern):
+            raise InvalidValueError(f"pattern {pattern!a} holds a lone surrogate, no Unicode text")
         if normalizer is not None and normalizer not in _NORMALIZERS:
             known = ", ".join(_NORMALIZERS)
             raise InvalidValueError(f"normalizer must be one of {known}, not {normalizer!r}")
+        if not isinstance(special_tokens, (Mapping, type(None))):
+            kind = type(special_tokens).__name__
+            raise InputTypeError(f"special_tokens must map names to ids, not be of type {kind}")
         names = dict(special_tokens or {})
         for name, id_ in names.items():
             if not isinstance(name, str) or type(id_) is not int or not 0 <= id_ < 1 << 20:
                 raise InvalidValueError(
                     f"special_tokens must map names to ids below {1 << 20}, not {name!r} to {id_!r}"
                 )
+            if not _is_unicode(name):
+                raise InvalidValueError(
+                    f"the name {name!a} in special_tokens holds a lone surrogate, no Unicode text"
+                )
         return Given(pattern, names, normalizer)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def load_files(directory: Path, name: str, given: Given | None) -> Tokenizer | None:

@@ -65,10 +65,14 @@ impl Search {
                 }
                 _ => token.name.clone(),
             };
-            // A name that normalizes to nothing is nowhere.
-            if !name.is_empty() {
-                list.push((name, token.id, token.flags));
+            // The `tokenizers` package would find it between any two characters.
+            if name.is_empty() {
+                return fault(format!(
+                    "added token {:?} is nothing once it is normalized; set its `normalized` to false",
+                    token.name
+                ));
             }
+            list.push((name, token.id, token.flags));
         }
         if normalizer.is_none() && raw.is_empty() {
             std::mem::swap(&mut raw, &mut normalized);
@@ -375,6 +379,17 @@ mod tests {
         assert_eq!(added(1 << 19, "c").unwrap().end(), (1 << 19) + 1);
         let error = added(1, "c").unwrap_err().to_string();
         assert_eq!(error, "added token \"c\" has id 1, which is that of the ordinary token b\"b\"");
+    }
+
+    #[test]
+    fn a_name_that_normalizes_to_nothing_is_refused() {
+        let with = |name: &str, normalized| {
+            let flags = Flags { normalized, ..Flags::default() };
+            let token = ControlToken { flags, ..ControlToken::new(300, name, true) };
+            Controls::new(vec![token], 300).unwrap().normalized(Some(&Normalizer::StripAccents))
+        };
+        assert!(with("a", true).is_ok() && with("\u{338}", false).is_ok());
+        assert!(with("\u{338}", true).unwrap_err().to_string().contains("\u{338} is nothing once it is normalized"));
     }
 
     #[test]

@@ -20,7 +20,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kizami.chat._k3_faults import show
-from kizami.errors import ChatTypeError, ChatValueError, InvalidValueError, MissingExtraError
+from kizami.errors import (
+    ChatTypeError,
+    ChatValueError,
+    InputTypeError,
+    InvalidValueError,
+    MissingExtraError,
+)
 from kizami.segments import Segment
 
 if TYPE_CHECKING:
@@ -113,6 +119,7 @@ class ChatTemplate:
 
         Raises:
             MissingExtraError: jinja2 is not installed.
+            InputTypeError: What should be a text is none.
             InvalidValueError: A text is no valid template; `.line` (1-based) where one is at fault.
 
         >>> template = ChatTemplate("{{ bos_token }}Hi!", special_tokens={"bos_token": "<s>"})
@@ -125,7 +132,9 @@ class ChatTemplate:
             raise MissingExtraError(
                 f"chat templates need jinja2 ({error}); pip install 'kizami[jinja]'", extra="jinja"
             ) from None
-        sources = {"default": source} if isinstance(source, str) else dict(source)
+        sources = {"default": source} if isinstance(source, str) else source
+        _check_texts("source", sources)
+        _check_texts("special_tokens", special_tokens or {})
         environment = engine.MarkingEnvironment(now)
         self._templates = {name: _compiled(environment, sources[name]) for name in sources}
         self._untracked = {
@@ -163,7 +172,13 @@ class ChatTemplate:
         """
         found: Any = source if source is not None else config.get("chat_template")
         if isinstance(found, list):
-            found = {item["name"]: item["template"] for item in found}
+            try:
+                found = {item["name"]: item["template"] for item in found}
+            except (TypeError, KeyError):
+                raise InvalidValueError(
+                    "`chat_template` of the tokenizer config is a list; "
+                    "each item must be an object with `name` and `template`"
+                ) from None
         if not found:
             raise InvalidValueError(
                 "the tokenizer config has no `chat_template`; "
@@ -173,11 +188,14 @@ class ChatTemplate:
         named = {name: config.get(name) for name in _NAMED_TOKENS}
         named |= extra if isinstance(extra, dict) else {}
         tokens = {
-            name: token["content"] if isinstance(token, Mapping) else token
+            name: token.get("content") if isinstance(token, Mapping) else token
             for name, token in named.items()
             if token is not None
         }
-        return cls(found, special_tokens=tokens, now=now)
+        try:
+            return cls(found, special_tokens=tokens, now=now)
+        except InputTypeError as error:
+            raise InvalidValueError(f"the tokenizer config is damaged: {error}") from None
 
     def render(
         self,
@@ -271,6 +289,15 @@ def _compiled(environment: Any, source: str) -> Template:
             line=error.lineno,
         ) from error
     return template
+
+
+def _check_texts(name: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        wanted = "a text, or a mapping of names to texts" if name == "source" else "a mapping"
+        raise InputTypeError(f"`{name}` is {show(given)}; give {wanted}")
+    for key, text in given.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise InputTypeError(f"`{name}` has {show(text)} under {key!r}; give a text")
 
 
 def _check_dicts(name: str, given: Any) -> None:

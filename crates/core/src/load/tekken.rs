@@ -84,6 +84,9 @@ fn special_tokens(listed: &Value, count: u32) -> Result<Vec<ControlToken>, Error
             ControlToken::new(id, name.map_or_else(|| format!("<SPECIAL_{id}>"), |name| (*name).to_owned()), true)
         })
         .collect();
+    if !listed.is_null() && !listed.is_array() {
+        return Err(Error::Vocabulary { line: 0, reason: "special_tokens is no list".into() });
+    }
     for (at, entry) in listed.as_array().into_iter().flatten().enumerate() {
         let fault = || Error::Vocabulary { line: 0, reason: format!("special_tokens[{at}] is no rank and token_str") };
         let rank = entry["rank"].as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(fault)?;

@@ -78,6 +78,10 @@ fn read_rest(
     let value = |name: &str| parse::<Value>(raw(parts, name), name);
     let description =
         Description { split: value("pre_tokenizer")?, normalizer: value("normalizer")?, cuts: false, named: true };
+    // A text would be the pattern of a rank file.
+    if let Value::String(_) = description.split {
+        return Err(fault("pre_tokenizer is a string, and must be an object".into()));
+    }
     normalizer::read(&description.normalizer)?;
     description.pattern()?;
     Ok((description, added_tokens::read(&value("added_tokens")?)?, ignore_merges))
