@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ import pytest
 pytest.importorskip("rich", reason="needs the extra bench")
 pytest.importorskip("psutil", reason="needs the extra bench")
 pytest.importorskip("tiktoken", reason="needs the oracle")
+
+from kizami.bench.lab.engines import ModelFiles, engine_class
+
+from tests.unit.test_save import tokenizer_json
 
 ENGINES = """
 import kizami
@@ -141,6 +146,59 @@ def test_prompts_that_grow_are_measured_in_several_ways(run: Any, tmp_path: Path
     assert all(line["seconds"]["samples"] == 2 for line in lines)
     checked = run("bench", "--check", "record.jsonl")
     assert "a turn more" in checked.stdout.decode()
+
+
+def test_loading_a_file_is_measured_in_several_ways(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    folder = tmp_path / "models" / "qwen3"
+    folder.mkdir(parents=True)
+    # Of more than a megabyte, or its image would not be kept.
+    (folder / "tokenizer.json").write_text(tokenizer_json() + " " * (1 << 20), encoding="utf-8")
+    command = ["bench", "--cases", "model-qwen3-load", "--rounds", "2", "--models", "models"]
+    done = run(*command, "--engines", "kizami,tokenizers", "--out", "record.jsonl")
+
+    assert done.returncode == 0, done.stderr.decode()
+    lines = list(map(json.loads, (tmp_path / "record.jsonl").read_text().splitlines()))
+    engines = ["kizami", "tokenizers", "kizami_image", "kizami_first", "kizami_second"]
+    assert [line["engine"] for line in lines] == engines
+    assert all(line["seconds"]["samples"] == 2 for line in lines), lines
+    assert all(line["seconds"]["min"] > 0 for line in lines)
+    assert {line["definition"]["mode"] for line in lines} == {"load-file"}
+
+
+def test_each_way_to_load_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KIZAMI_CACHE", "KIZAMI_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json() + " " * (1 << 20), encoding="utf-8")
+    files = ModelFiles(tmp_path)
+    ids = []
+
+    def load(engine: str, step: str = "load_file") -> None:
+        under = engine_class(engine)()
+        under.bring()
+        getattr(under, step)(files)
+        if step == "load_file":
+            ids.append(under.encode("the abc <end>").tolist())
+
+    images = lambda: sorted(path.parent.name for path in tmp_path.glob("*/*.kizami"))  # noqa: E731
+    load("kizami_first")
+    [fresh] = images()
+    load("kizami_second", "make_files")
+    assert images() == sorted([fresh, "cache"])
+    load("kizami_image", "make_files")
+    # From here on there is no file to read.
+    (tmp_path / "tokenizer.json").rename(tmp_path / "hidden.json")
+    load("kizami_image")
+    (tmp_path / "hidden.json").rename(tmp_path / "tokenizer.json")
+    load("kizami_second")
+    assert images() == sorted([fresh, "cache"])
+    load("kizami")
+    assert images() == sorted([fresh, "cache"])
+    assert os.environ["KIZAMI_CACHE"] == "0"
+    assert len(ids) == 4
+    assert ids.count(ids[0]) == 4
 
 
 def test_own_texts_are_measured(run: Any, tmp_path: Path) -> None:

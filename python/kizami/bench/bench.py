@@ -72,14 +72,14 @@ class Bench:
         names = [*self.engines, *ways]
         return [name for name in names if name not in self.absent and case.takes(name)]
 
-    def start(self, engine: str, case: Case) -> Worker:
-        """A fresh process for the engine.
+    def start(self, engine: str, case: Case, step: str = "load") -> Worker:
+        """A fresh process for the engine, which takes this step.
 
         Raises:
             FaultError: It cannot be loaded; it counts as absent from now on.
         """
         try:
-            return Worker(engine, self._settings(case.model), case.threads)
+            return Worker(engine, self._settings(case.model), case.threads, step)
         except FaultError as fault:
             # What cannot load one of the other models may load the next.
             if not case.model:

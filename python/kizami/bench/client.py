@@ -48,14 +48,20 @@ class WorkerSettings:
 
 
 class Worker:
-    """One process with one engine, loaded.
+    """One process with one engine, loaded, by the method of it that is called `step`.
 
     Attributes:
         number: Unique among the workers of this process.
         loaded: What loading took, and the version.
     """
 
-    def __init__(self, engine: str, settings: WorkerSettings, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: str,
+        settings: WorkerSettings,
+        threads: int | None = None,
+        step: str = "load",
+    ) -> None:
         self.engine = engine
         self.number = next(_numbers)
         self._limit = settings.limit
@@ -78,6 +84,7 @@ class Worker:
                 folder=str(settings.folder),
                 threads=threads,
                 cpus=settings.cpus,
+                step=step,
             )
         except BaseException:
             self.close()

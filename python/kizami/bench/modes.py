@@ -158,12 +158,23 @@ def _note_load(result: Result, worker: Worker) -> None:
         result.extra.setdefault(name, []).append(worker.loaded[name] / unit)
 
 
-def _load(bench: Bench, case: Case, results: Results) -> None:
+def _load_file(bench: Bench, case: Case, results: Results) -> None:
+    """The same from a `tokenizer.json`, or from what was made of it before."""
+    for name in list(results):
+        try:
+            with bench.start(name, case, "make_files"):
+                pass
+        except FaultError as fault:
+            results[name].fault = str(fault)
+    _load(bench, case, results, "load_file")
+
+
+def _load(bench: Bench, case: Case, results: Results, step: str = "load") -> None:
     """From an imported package to a tokenizer; importing and memory are told beside."""
     for number in range(case.rounds):
         for name in in_turn(results, number):
             try:
-                with bench.start(name, case) as worker:
+                with bench.start(name, case, step) as worker:
                     _note_load(results[name], worker)
                     results[name].seconds.append(worker.loaded["load_ns"] / 1e9)
             except FaultError as fault:
@@ -251,6 +262,7 @@ MODES: dict[str, Callable[[Bench, Case, Results], None]] = {
     "grow": _grow,
     "cold": _cold,
     "load": _load,
+    "load-file": _load_file,
     "decode": _decode,
     "stream": _decode,
     "callers": _callers,

@@ -95,7 +95,7 @@ def _more(line: dict[str, Any]) -> str:
         parts.append(f"worst {duration(line['seconds']['max'])}")
     if mode == "memory":
         parts.append(f"{line['rss_mb']:+.0f} MB, at most {line['rss_most_mb']:+.0f} MB")
-    if mode == "load":
+    if mode in ("load", "load-file"):
         parts += [f"import {duration(line['import_seconds'])}", f"{line['rss_mb']:+.0f} MB"]
     if mode == "cold":
         parts.append(f"load {duration(line['load_seconds'])}")
@@ -105,6 +105,6 @@ def _more(line: dict[str, Any]) -> str:
 
 
 def _ids(line: dict[str, Any]) -> str:
-    if line["definition"]["mode"] == "load":
+    if line["definition"]["mode"] in ("load", "load-file"):
         return ""
     return {True: "exact", False: "INEXACT", None: "not compared"}[line["exact"]]

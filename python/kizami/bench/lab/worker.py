@@ -51,7 +51,7 @@ def _own_output() -> TextIO:
 
 
 def _load(
-    engine: str, folder: str, threads: int | None, cpus: list[int] | None
+    engine: str, folder: str, threads: int | None, cpus: list[int] | None, step: str
 ) -> tuple[Engine, dict[str, Any]]:
     if cpus:
         os.sched_setaffinity(0, cpus)
@@ -61,7 +61,7 @@ def _load(
     start = perf_counter_ns()
     under.bring()
     brought = perf_counter_ns()
-    under.load(files)
+    getattr(under, step)(files)
     loaded = perf_counter_ns()
     after = rss()
     if threads is not None:

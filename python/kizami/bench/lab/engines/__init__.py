@@ -23,7 +23,10 @@ NAMES = (
 )
 """All engines, in the order of tables."""
 
-WAYS = {"grow": ("kizami_session", "kizami_cache")}
+WAYS = {
+    "grow": ("kizami_session", "kizami_cache"),
+    "load-file": ("kizami_image", "kizami_first", "kizami_second"),
+}
 """Other ways to use Kizami, by the mode that measures them beside it."""
 
 

@@ -71,6 +71,13 @@ class Engine:
         """Make it ready to encode."""
         raise NotImplementedError
 
+    def load_file(self, files: ModelFiles) -> None:
+        """Read `tokenizer.json`, once: what the mode "load-file" times."""
+        self.load(files)
+
+    def make_files(self, files: ModelFiles) -> None:
+        """Make what `load_file` needs besides, in a process that is not measured."""
+
     def set_threads(self, count: int) -> None:
         """Limit the threads of a request, where the environment has not done so already."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .base import Engine, Ids, ModelFiles, Segments
@@ -18,6 +19,11 @@ class Under(Engine):
     def load(self, files: ModelFiles) -> None:
         """Load the bundled model, or the file."""
         self.tokenizer = self.module.load("kimi-k3" if files.is_kimi else files.tokenizer_json)
+
+    def load_file(self, files: ModelFiles) -> None:
+        """Read the file, whatever is in the cache of images."""
+        os.environ["KIZAMI_CACHE"] = "0"
+        self.tokenizer = self.module.load(files.tokenizer_json)
 
     def set_threads(self, count: int) -> None:
         """Use its own knob."""

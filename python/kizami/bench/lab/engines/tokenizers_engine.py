@@ -24,6 +24,10 @@ class Under(Engine):
         self.plain = self.module.Tokenizer.from_file(files.tokenizer_json)
         self.plain.encode_special_tokens = True
 
+    def load_file(self, files: ModelFiles) -> None:
+        """Read `tokenizer.json` once."""
+        self.special = self.plain = self.module.Tokenizer.from_file(files.tokenizer_json)
+
     def encode_segments(self, segments: Segments) -> Ids:
         """A call for each segment."""
         ids: list[int] = []
