@@ -87,6 +87,8 @@ def load(
     if isinstance(source, str) and source in _native.bundled_names():
         return _load_bundled(source)
     given = Given.of(pattern, special_tokens, normalizer)
+    if not isinstance(revision, (str, type(None))):
+        raise InputTypeError(f"revision must be str, not {type(revision).__name__}")
     try:
         path = Path(source)
     except TypeError:

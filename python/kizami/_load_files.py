@@ -35,6 +35,12 @@ _SAVED = b"KIZAMI-T"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d{1,8}\r?\n")
 _TEKKEN = re.compile(rb'"default_num_special_tokens"\s*:')
 _TEKKEN_WITHIN = 4096
+# What other programs put in front of a sound file, or in its place.
+_ODD_STARTS = {
+    b"\xef\xbb\xbf": "begins with a byte order mark; save it as UTF-8 without one",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"<": "is a web page, no tokenizer; download the file itself (a gated model needs a token)",
+}
 _NORMALIZERS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -179,6 +185,9 @@ def _unknown(data: bytes, path: Path) -> UnknownFormatError:
             "`sentencepiece` or `tokenizers` for it",
             source=str(path),
         )
+    what = next((what for start, what in _ODD_STARTS.items() if data.startswith(start)), None)
+    if what is not None:
+        return UnknownFormatError(f"{path} {what}", source=str(path))
     return UnknownFormatError(
         f"{path} is none of the files that Kizami reads: {', '.join(FILES)}", source=str(path)
     )

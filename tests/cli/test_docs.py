@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from click import Context
+from kizami.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -40,6 +44,29 @@ def test_the_readme_has_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "pip install . && kizami chat examples/agent.json --stats\n" in text
     assert "pip install '.[test]' && pytest\n" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_their_options_are_there(page: Path) -> None:
+    for block in re.findall(r"```(?:sh|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            for start in [at for at, word in enumerate(words) if word == "kizami"]:
+                given = list(takewhile(lambda word: word not in "|&&;>", words[start + 1 :]))
+                # `kizami` as a value, as in `--tokenizer-mode kizami`, has no command behind it.
+                if not given or (start and words[start - 1] not in ("|", "&&", ";", "-m", "time")):
+                    continue
+                if given[0].startswith("-"):
+                    continue
+                command = main.get_command(Context(main), given[0])
+                assert command is not None, line
+                known = {
+                    name
+                    for option in command.params
+                    for name in (*option.opts, *option.secondary_opts)
+                }
+                options = {word.partition("=")[0] for word in given if word.startswith("-")}
+                assert options - {"-", "-h", "--help"} <= known, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kizami import Segment
-from kizami.errors import ChatTypeError, ChatValueError, InvalidValueError
+from kizami.errors import ChatTypeError, ChatValueError, InputTypeError, InvalidValueError
 
 pytest.importorskip("jinja2", reason="chat templates need jinja2 (the extra `jinja`)")
 
@@ -334,6 +335,34 @@ def test_named_tokens_come_from_the_tokenizer_config() -> None:
 def test_a_config_without_a_template_is_an_error() -> None:
     with pytest.raises(InvalidValueError, match="`source`"):
         ChatTemplate.from_tokenizer_config({"bos_token": "<s>"})
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"chat_template": 7}, "`source` is int 7"),
+        ({"chat_template": {"default": None}}, "under 'default'"),
+        ({"chat_template": [7]}, "each item must be an object with `name` and `template`"),
+        ({"chat_template": [{"name": "default"}]}, "each item must be an object"),
+        ({"chat_template": [{"name": [], "template": "a"}]}, "each item must be an object"),
+        ({"chat_template": "a", "bos_token": 7}, "under 'bos_token'"),
+        ({"chat_template": "a", "bos_token": ["<s>"]}, "under 'bos_token'"),
+        ({"chat_template": "a", "bos_token": {}}, "under 'bos_token'"),
+        ({"chat_template": "a", "extra_special_tokens": {"a_token": 7}}, "under 'a_token'"),
+    ],
+)
+def test_wrong_types_in_a_config_are_named(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidValueError, match=re.escape(words)):
+        ChatTemplate.from_tokenizer_config(config)
+
+
+def test_wrong_types_as_arguments_are_named() -> None:
+    for source in (None, 7, ["a"], {"default": 7}, {7: "a"}):
+        with pytest.raises(InputTypeError, match="`source`"):
+            ChatTemplate(source)  # type: ignore[arg-type]
+    for tokens in ({"bos_token": 7}, ["<s>"]):
+        with pytest.raises(InputTypeError, match="`special_tokens`"):
+            ChatTemplate("a", special_tokens=tokens)  # type: ignore[arg-type]
 
 
 def test_blocks_and_their_newlines_are_those_of_transformers() -> None:

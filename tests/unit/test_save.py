@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pickle
+import struct
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,27 @@ import numpy as np
 import pytest
 from kizami import Tokenizer
 from kizami._files import read_bytes
-from kizami.errors import SourceNotFoundError, UnknownFormatError, VocabularyError
+from kizami.errors import (
+    InputTypeError,
+    InvalidValueError,
+    SourceNotFoundError,
+    UnknownFormatError,
+    VocabularyError,
+)
 
 LETTERS = "".join(chr(n) for n in range(0x21, 0x7F))
+# An entry of `added_tokens`, without its content.
+ADDED: dict[str, Any] = {
+    "id": 261, "special": True,
+    "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+}  # fmt: skip
+BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
+LONG = "x" * 70_000
 
 
 def tokenizer_json(**changes: Any) -> str:
@@ -40,12 +59,7 @@ def tokenizer_json(**changes: Any) -> str:
             {"id": 262, "content": "<think>", "special": False, **token},
         ],
         "normalizer": None,
-        "pre_tokenizer": {
-            "type": "ByteLevel",
-            "add_prefix_space": False,
-            "trim_offsets": True,
-            "use_regex": True,
-        },
+        "pre_tokenizer": BYTE_LEVEL,
         "model": model,
     }
     model.update(changes.pop("model", {}))
@@ -113,6 +127,67 @@ def test_damage_is_found(small: Tokenizer, tmp_path: Path) -> None:
             kizami.load(target)
 
 
+def checksum(data: bytes) -> int:
+    """That of an image, written down once more: FNV-1a of words of eight bytes, turned."""
+    found, low = 0xCBF29CE484222325, (1 << 64) - 1
+    for (word,) in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
+        found = (found ^ word) * 0x100000001B3 & low
+        found = (found << 23 | found >> 41) & low
+    return found
+
+
+def test_an_image_that_lies_is_refused_though_its_checksum_is_right(small: Tokenizer) -> None:
+    whole = bytearray(small.to_bytes())
+    (described,) = struct.unpack_from("<I", whole, 12)
+    start = -(-(64 + described) // 64) * 64
+    assert struct.unpack_from("<Q", whole, start + 8) == (checksum(whole[start + 64 :]),)
+
+    def section(number: int) -> tuple[int, int]:
+        found: tuple[int, int] = struct.unpack_from("<QQ", whole, start + 64 + 16 * number)
+        return found
+
+    # The ranks of the single bytes, of which one is wrong: encoding would not come to an end.
+    at, size = section(7)
+    assert size == 4 * 256
+    lie = bytearray(whole)
+    struct.pack_into("<I", lie, start + at + 4 * ord("a"), 1 << 19)
+    struct.pack_into("<Q", lie, start + 8, checksum(lie[start + 64 :]))
+    with pytest.raises(VocabularyError, match="single bytes"):
+        Tokenizer.from_bytes(bytes(lie))
+
+
+def test_a_normalizer_cannot_fill_the_memory(tmp_path: Path) -> None:
+    step = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    for count, fits in ((16, True), (64, False)):
+        file = tmp_path / "tokenizer.json"
+        normalizer = {"type": "Sequence", "normalizers": [step] * count}
+        file.write_text(tokenizer_json(normalizer=normalizer), encoding="utf-8")
+        tokenizer = kizami.load(file)
+        assert tokenizer.encode("the").tolist() == [257]
+        if fits:
+            assert tokenizer.count("a") == 1 << count
+            continue
+        with pytest.raises(UnknownFormatError, match="normalizer makes more than"):
+            tokenizer.encode("a")
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"\xef\xbb\xbf{", "byte order mark"),
+        ("{".encode("utf-16"), "UTF-16"),
+        (b"<!DOCTYPE html>", "web page"),
+        (b"\x80\x04", "none of the files"),
+    ],
+)
+def test_a_file_of_another_kind_says_what_it_is(start: bytes, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(start + bytes(100))
+    with pytest.raises(UnknownFormatError, match=words) as caught:
+        kizami.load(file)
+    assert caught.value.source == str(file)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -127,6 +202,16 @@ def test_damage_is_found(small: Tokenizer, tmp_path: Path) -> None:
         ({"model": {"ignore_merges": "yes"}}, "ignore_merges"),
         ({"added_tokens": [{"id": 261}]}, "added_tokens"),
         ({"added_tokens": 7}, "added_tokens"),
+        ({"pre_tokenizer": "a"}, "pre_tokenizer is a string"),
+        ({"added_tokens": [{**ADDED, "content": "<" * (5 << 20)}]}, "at most 4194304"),
+        ({"added_tokens": [{**ADDED, "content": "<" * 2000}]}, "at most 1024"),
+        (
+            {
+                "normalizer": {"type": "StripAccents"},
+                "added_tokens": [{**ADDED, "content": "\u0338", "normalized": True}],
+            },
+            "nothing once it is normalized",
+        ),
     ],
 )
 def test_a_damaged_tokenizer_json(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -148,6 +233,27 @@ def test_a_damaged_tokenizer_json(changes: dict[str, Any], words: str, tmp_path:
         ({"pre_tokenizer": None}, "tokenizers"),
         ({"pre_tokenizer": {"type": "Metaspace"}}, "Metaspace"),
         ({"normalizer": {"type": "BertNormalizer"}}, "BertNormalizer"),
+        (
+            {"normalizer": {"type": "Replace", "pattern": {"Regex": LONG}, "content": ""}},
+            "no pattern of more than 65536",
+        ),
+        (
+            {
+                "pre_tokenizer": {
+                    "type": "Sequence",
+                    "pretokenizers": [
+                        {
+                            "type": "Split",
+                            "pattern": {"Regex": LONG},
+                            "behavior": "Isolated",
+                            "invert": False,
+                        },
+                        BYTE_LEVEL,
+                    ],
+                }
+            },
+            "no pattern of more than 65536",
+        ),
     ],
 )
 def test_other_kinds_are_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -180,8 +286,39 @@ def test_a_pattern_for_ranks(tmp_path: Path) -> None:
         kizami.load(file)
     with pytest.raises(UnknownFormatError):
         kizami.load(file, pattern="(")
+    with pytest.raises(UnknownFormatError, match="no pattern of more than 65536"):
+        kizami.load(file, pattern=LONG)
     with pytest.raises(UnknownFormatError, match="offsets"):
         composed.encode_with_offsets("e\u0301")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pat_str": 7}, "pattern must be str"),
+        ({"pat_str": "\ud800"}, "lone surrogate"),
+        ({"special_tokens": ["<end>"]}, "special_tokens must map names to ids"),
+        ({"special_tokens": 7}, "special_tokens must map names to ids"),
+        ({"special_tokens": {"\ud800": 300}}, "lone surrogate"),
+        ({"special_tokens": {"<end>": -1}}, "special_tokens must map names to ids"),
+        ({"special_tokens": {"<end>": True}}, "special_tokens must map names to ids"),
+        ({"normalizer": ["NFC"]}, "normalizer must be one of"),
+    ],
+)
+def test_wrong_values_of_a_rank_file(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    ranks = tmp_path / "some.tiktoken"
+    lines = (f"{b64encode(bytes([byte])).decode()} {byte}\n" for byte in range(256))
+    ranks.write_text("".join(lines))
+    stated = {"pat_str": r"\w+|\W", **changes}
+    # As arguments, and in a file beside it.
+    given = {"pattern": stated.pop("pat_str"), **stated}
+    with pytest.raises((InputTypeError, InvalidValueError), match=words):
+        kizami.load(ranks, **given)
+    file = tmp_path / "encoding.json"
+    file.write_text(json.dumps({"pat_str": r"\w+|\W", **changes}))
+    with pytest.raises(VocabularyError, match=words) as caught:
+        kizami.load(ranks)
+    assert caught.value.path == str(file)
 
 
 def test_images_of_big_files_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,3 +84,13 @@ def test_a_file_that_cannot_be_is_refused(
     with pytest.raises(VocabularyError, match=reason) as caught:
         kizami.load(path)
     assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize(
+    "listed", [7, "<s>", {"0": "<s>"}, [7], [{"rank": 30, "token_str": "<a>"}]]
+)
+def test_a_wrong_list_of_special_tokens_is_refused(tmp_path: Path, listed: Any) -> None:
+    path = tmp_path / "tekken.json"
+    path.write_text(json.dumps({**tekken_json(), "special_tokens": listed}))
+    with pytest.raises(VocabularyError, match="special_tokens"):
+        kizami.load(path)

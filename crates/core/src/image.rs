@@ -102,6 +102,9 @@ fn sound(image: &'static [u8]) -> Result<Tables, Error> {
             return Err(Error::Image(what.into()));
         }
     }
+    if !merges.bytes_are_sound(vocab) {
+        return Err(Error::Image("the single bytes are not those of the vocabulary".into()));
+    }
     Ok(tables)
 }
 

@@ -70,6 +70,13 @@ pub(crate) enum Part {
     Token(u32, usize),
 }
 
+/// Bytes of all names together: forty times those of any model that is known. The matcher takes some hundred bytes for
+/// each.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Bytes of one name: to build the matcher for one that repeats itself takes the square of its length.
+const LONGEST: usize = 1 << 10;
+
 impl Names {
     /// None for no names. Of two equal names the first counts.
     pub fn new(tokens: impl Iterator<Item = (String, u32, Flags)>) -> Result<Option<Self>, Error> {
@@ -77,6 +84,18 @@ impl Names {
             tokens.map(|(name, id, flags)| (name, (id, flags))).unzip();
         if names.is_empty() {
             return Ok(None);
+        }
+        let len: usize = names.iter().map(String::len).sum();
+        if len > MOST_BYTES {
+            let reason = format!("control tokens: names of {len} bytes together; at most {MOST_BYTES} are read");
+            return Err(Error::Vocabulary { line: 0, reason });
+        }
+        if let Some(name) = names.iter().find(|name| name.len() > LONGEST) {
+            let start: String = name.chars().take(20).collect();
+            let len = name.len();
+            let reason =
+                format!("the name of a control token, {start:?}..., has {len} bytes; at most {LONGEST} are read");
+            return Err(Error::Vocabulary { line: 0, reason });
         }
         let matcher = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -237,5 +256,13 @@ mod tests {
             })
             .unwrap();
         assert_eq!(tokens, 1);
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let of = |count, len| Names::new((0..count).map(|id| ("b".repeat(len), id, NONE)));
+        assert!(of(1, LONGEST).is_ok());
+        assert!(of(1, LONGEST + 1).unwrap_err().to_string().contains("\"bbbbbbbbbbbbbbbbbbbb\"..., has 1025 bytes"));
+        assert!(of(4097, LONGEST).unwrap_err().to_string().contains("names of 4195328 bytes together"));
     }
 }

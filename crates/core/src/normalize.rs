@@ -20,6 +20,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::error::Error;
 use crate::num::ix;
+use crate::pretoken::check_length;
 use newer::NEWER;
 
 /// Steps from a text to the one that is split.
@@ -85,25 +86,33 @@ impl Replace {
                  use the `tokenizers` package for this model"
             )));
         }
+        check_length(regex)?;
         let regex = fancy_regex::Regex::new(&format!("(?m){regex}")).map_err(|e| Error::Pattern(e.to_string()))?;
         Ok(Replace { wanted: Wanted::Regex(regex.into()), content: content.into() })
     }
 
-    fn apply<'t>(&self, text: Cow<'t, str>) -> Result<Cow<'t, str>, Error> {
-        let regex = match &self.wanted {
-            Wanted::Text(wanted) if text.contains(wanted) => return Ok(text.replace(wanted, &self.content).into()),
-            Wanted::Text(_) => return Ok(text),
-            Wanted::Regex(regex) => regex,
-        };
+    /// The text with all replaced, of `most` bytes at the most.
+    fn apply<'t>(&self, text: Cow<'t, str>, most: usize) -> Result<Cow<'t, str>, Error> {
         let mut out = String::new();
         let mut done = 0;
         let mut is_changed = false;
-        for found in regex.find_iter(&*text) {
-            let found = found.map_err(|e| Error::Pattern(e.to_string()))?;
-            out.push_str(&text[done..found.start()]);
+        let mut replace = |found: Range<usize>| {
+            check_growth(out.len() + (found.start - done) + self.content.len(), most)?;
+            out.push_str(&text[done..found.start]);
             out.push_str(&self.content);
-            done = found.end();
+            done = found.end;
             is_changed = true;
+            Ok(())
+        };
+        match &self.wanted {
+            Wanted::Text(wanted) => {
+                text.match_indices(wanted).try_for_each(|(at, found)| replace(at..at + found.len()))?;
+            }
+            Wanted::Regex(regex) => {
+                for found in regex.find_iter(&*text) {
+                    replace(found.map_err(|e| Error::Pattern(e.to_string()))?.range())?;
+                }
+            }
         }
         if !is_changed {
             return Ok(text);
@@ -111,6 +120,20 @@ impl Replace {
         out.push_str(&text[done..]);
         Ok(out.into())
     }
+}
+
+/// A text may become so many times as long, and [`ROOM`] more. The forms of Unicode need 11 times; what a file asks for
+/// besides could be any number, and fill the memory.
+const GROWTH: usize = 64;
+const ROOM: usize = 1 << 20;
+
+fn check_growth(len: usize, most: usize) -> Result<(), Error> {
+    if len <= most {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "the normalizer makes more than {GROWTH} times the text of a text; use the `tokenizers` package for this model"
+    )))
 }
 
 /// A part of a regex that the engine here understands in another way than Ruby's does.
@@ -125,8 +148,13 @@ impl Normalizer {
     /// The text, normalized: if borrowed, a part of the text given.
     ///
     /// # Errors
-    /// [`Error::Pattern`] if a regex gave up.
+    /// [`Error::Pattern`] if a regex gave up; [`Error::Unsupported`] if the text grows without measure.
     pub fn apply<'t>(&self, text: Cow<'t, str>) -> Result<Cow<'t, str>, Error> {
+        let most = text.len().saturating_mul(GROWTH).saturating_add(ROOM);
+        self.apply_within(text, most)
+    }
+
+    fn apply_within<'t>(&self, text: Cow<'t, str>, most: usize) -> Result<Cow<'t, str>, Error> {
         Ok(match self {
             Normalizer::Nfc => nfc(text),
             Normalizer::Nfd => {
@@ -144,10 +172,13 @@ impl Normalizer {
             Normalizer::Lowercase => lowercase(text),
             Normalizer::Strip { left, right } => strip(text, *left, *right),
             Normalizer::StripAccents => strip_accents(text),
-            Normalizer::Replace(replace) => replace.apply(text)?,
+            Normalizer::Replace(replace) => replace.apply(text, most)?,
             Normalizer::Prepend(_) if text.is_empty() => text,
-            Normalizer::Prepend(start) => format!("{start}{text}").into(),
-            Normalizer::Sequence(steps) => steps.iter().try_fold(text, |text, step| step.apply(text))?,
+            Normalizer::Prepend(start) => {
+                check_growth(start.len() + text.len(), most)?;
+                format!("{start}{text}").into()
+            }
+            Normalizer::Sequence(steps) => steps.iter().try_fold(text, |text, step| step.apply_within(text, most))?,
         })
     }
 }
@@ -437,5 +468,22 @@ mod tests {
         assert_eq!(apply(&regex("x*", "-"), "axb"), "-a-b-");
         assert_eq!(apply(&Normalizer::Replace(Replace::text("", "X")), "bab"), "XbXaXbX");
         assert_eq!(apply(&Normalizer::Replace(Replace::text("aa", "a")), "aaaaa"), "aaa");
+    }
+
+    #[test]
+    fn a_text_does_not_grow_without_measure() {
+        let doubled = Normalizer::Replace(Replace::text("a", "aa"));
+        let by_regex = Normalizer::Replace(Replace::regex("a", "aa").unwrap());
+        for step in [doubled, by_regex] {
+            assert_eq!(apply(&Normalizer::Sequence(vec![step.clone(); 20]), "a").len(), 1 << 20);
+            let many = Normalizer::Sequence(vec![step; 64]);
+            assert!(matches!(many.apply("a".into()), Err(Error::Unsupported(_))));
+        }
+        let long = "b".repeat(ROOM + GROWTH);
+        assert_eq!(apply(&Normalizer::Prepend(long[1..].into()), "a").len(), ROOM + GROWTH);
+        for step in [Normalizer::Prepend(long.clone()), Normalizer::Replace(Replace::text("a", long.clone() + "b"))] {
+            assert!(matches!(step.apply("a".into()), Err(Error::Unsupported(_))));
+            assert_eq!(apply(&step, ""), "");
+        }
     }
 }

@@ -299,6 +299,11 @@ impl MergeTables {
         self.parts.iter().all(|&record| known(Parts(record)))
     }
 
+    /// Whether the single bytes are those of a vocabulary, which is sound.
+    pub(crate) fn bytes_are_sound(&self, vocab: &Vocab) -> bool {
+        self.bytes == single_bytes(vocab)
+    }
+
     /// Leaves the BPE result of `piece` (not empty) in `scratch.tokens`, by the fastest exact strategy.
     #[inline]
     pub fn merge(&self, piece: &[u8], scratch: &mut Scratch) {

@@ -46,6 +46,7 @@ impl GeneralPattern {
     /// # Errors
     /// [`Error::Pattern`] with the engine's reason.
     pub fn new(regex: &str) -> Result<Self, Error> {
+        check_length(regex)?;
         let regex = fancy_regex::Regex::new(regex).map_err(|e| Error::Pattern(e.to_string()))?;
         Ok(GeneralPattern { plan: Plan::Matches(regex.into()) })
     }
@@ -62,6 +63,21 @@ impl GeneralPattern {
             Plan::Stages(stages) => fill_pieces(stages, text, at, batch),
         }
     }
+}
+
+/// Bytes of the longest pattern that is compiled: 30 times any that is known. The engine takes some hundred bytes for
+/// each, before it says that a program is too large.
+const MOST_BYTES: usize = 1 << 16;
+
+/// Refuses a pattern that is too long to be one.
+///
+/// # Errors
+/// [`Error::Pattern`].
+pub(crate) fn check_length(regex: &str) -> Result<(), Error> {
+    if regex.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(Error::Pattern(format!("it has {} bytes; no pattern of more than {MOST_BYTES} is compiled", regex.len())))
 }
 
 fn fill_matches(regex: &fancy_regex::Regex, text: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Error> {

@@ -37,6 +37,8 @@ mod stage;
 
 #[cfg(feature = "general-pattern")]
 pub use general::GeneralPattern;
+#[cfg(feature = "formats")]
+pub(crate) use general::check_length;
 pub use gpt2::GPT2_PATTERN;
 pub use kimi::KIMI_PATTERN;
 #[cfg(feature = "general-pattern")]

@@ -5,6 +5,7 @@
 //! list of what is known to mean the same. What is not on it is refused: a pattern that splits almost as it should
 //! gives wrong ids and no error.
 
+use super::general::check_length;
 use crate::error::Error;
 
 /// `\w` and `\W` in a class: without the two joiners that Unicode's own definition has.
@@ -26,6 +27,7 @@ const LIGATURES: [&str; 5] = ["ss", "st", "ff", "fi", "fl"];
 /// # Errors
 /// [`Error::Pattern`] with the engine's reason; [`Error::Unsupported`] for what might mean something else here.
 pub(super) fn compile(regex: &str) -> Result<fancy_regex::Regex, Error> {
+    check_length(regex)?;
     let mut reader = Reader { regex, at: 0, depth: 0, out: String::with_capacity(regex.len()) };
     while reader.at < regex.len() {
         reader.item()?;
