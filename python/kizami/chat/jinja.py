@@ -187,7 +187,7 @@ class ChatTemplate:
         extra = config.get("extra_special_tokens")
         named = {name: config.get(name) for name in _NAMED_TOKENS}
         named |= extra if isinstance(extra, dict) else {}
-        tokens = {
+        tokens: dict[str, Any] = {
             name: token.get("content") if isinstance(token, Mapping) else token
             for name, token in named.items()
             if token is not None
