@@ -389,7 +389,7 @@ mod tests {
             Controls::new(vec![token], 300).unwrap().normalized(Some(&Normalizer::StripAccents))
         };
         assert!(with("a", true).is_ok() && with("\u{338}", false).is_ok());
-        assert!(with("\u{338}", true).unwrap_err().to_string().contains("\u{338} is nothing once it is normalized"));
+        assert!(with("\u{338}", true).unwrap_err().to_string().contains("is nothing once it is normalized"));
     }
 
     #[test]
