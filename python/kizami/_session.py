@@ -144,7 +144,7 @@ class Session:
 
         For Kimi K3, messages that have not changed since the last call (compared by value, so that
         one changed in place is seen) are not rendered again, but for those from the last assistant
-        message on. For other models all are rendered, and compared as segments.
+        message on. The list counts as it was when the call began. For other models all are rendered, and compared as segments.
 
         Options, errors: as `Tokenizer.render_chat`. Returns: as `encode_segments`.
 
@@ -154,9 +154,9 @@ class Session:
 
         known = renderer_for(self._tokenizer.control_tokens) is kimi_k3.render
         with self._lock:
-            # Only lists are sure to be the same when they are read twice.
-            if known and isinstance(messages, list) and options.keys() <= kimi_k3.RESUMABLE:
-                return self._encode_k3(messages, options)
+            if known and options.keys() <= kimi_k3.RESUMABLE:
+                # Read once: another thread, or the caller's code, may change the list meanwhile.
+                return self._encode_k3(kimi_k3.as_list(messages), options)
             return self.encode_segments(self._tokenizer.render_chat(messages, **options))
 
     def _encode_k3(self, messages: list[Any], options: dict[str, Any]) -> Ids:
@@ -168,20 +168,21 @@ class Session:
         if talk is None or _native.common_prefix(talk.options, given) == 0:
             talk = _Conversation([], given, [], 0)
         same = _native.common_prefix(talk.messages, messages)
+        copies = [_native.remembered(message) for message in messages[same:]]
+        # As they were copied, where that can be: another thread may change what they hold.
+        now = talk.messages[:same] + [
+            message if copy is None else copy
+            for message, copy in zip(messages[same:], copies, strict=True)
+        ]
         # The last place before which nothing has changed.
-        marks = bisect_right(talk.marks, (min(same, len(messages) - 1), _END))
-        while marks and not kimi_k3.may_begin(messages[talk.marks[marks - 1][0]]):
+        marks = bisect_right(talk.marks, (min(same, len(now) - 1), _END))
+        while marks and not kimi_k3.may_begin(now[talk.marks[marks - 1][0]]):
             marks -= 1
         start, segment = talk.marks[marks - 1] if marks else (0, 0)
         if start == 0:  # what stands before the first message belongs to it
             segment = 0
-        copies = [_native.remembered(message) for message in messages[same:]]
-        # As they were copied, where that can be: another thread may change the messages meanwhile.
-        new = [
-            message if copy is None else copy
-            for message, copy in zip(messages[same:], copies, strict=False)
-        ]
-        rendered = kimi_k3.render_from(talk.messages[start:same] + new, start, **options)
+        options_now = options if given[0] is None else given[0]
+        rendered = kimi_k3.render_from(now[start:], start, **options_now)
         done = self._native.encode_behind(rendered.segments, segment, talk.version)
         if done is None:
             # To render may run the caller's code, and that has used this session: all anew, which

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 from kizami import Segment, SessionCache, Tokenizer, _native
+from kizami.chat import kimi_k3
 from kizami.errors import (
     ChatKeyError,
+    ChatTypeError,
     ChatValueError,
     ChatWarning,
     InputTypeError,
@@ -183,6 +185,55 @@ def test_code_that_rendering_runs_may_use_the_session(tokenizer: Tokenizer, what
         for _ in range(2):
             ids = session.encode_chat(messages)
             assert np.array_equal(ids, tokenizer.encode_chat(messages))
+
+
+@pytest.mark.parametrize("place", ["common_prefix", "remembered", "may_begin", "render_from"])
+@pytest.mark.parametrize("call", range(4))
+def test_messages_that_change_meanwhile_count_as_they_were(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, place: str, call: int
+) -> None:
+    """As if another thread shortened the lists at any place between two steps."""
+    owner = _native if hasattr(_native, place) else kimi_k3
+    step = getattr(owner, place)
+    messages, tools = talk("one", "two", "three", "four"), [{"type": "function", "name": "f"}]
+    session = tokenizer.session()
+    for edit in ("", "content", "role"):
+        given, options = copy.deepcopy(messages), copy.deepcopy(tools)
+        if edit:
+            given[1][edit] = "user"
+        want = tokenizer.encode_chat(given, tools=options)
+        left = call
+
+        def change(*arguments: Any, **named: Any) -> Any:
+            nonlocal left
+            result = step(*arguments, **named)
+            if left == 0:
+                given.clear()  # noqa: B023
+                options.clear()  # noqa: B023
+            left -= 1
+            return result
+
+        monkeypatch.setattr(owner, place, change)
+        assert np.array_equal(session.encode_chat(given, tools=options), want)
+        monkeypatch.setattr(owner, place, step)
+        for kept in (tools, []):
+            ids = session.encode_chat(messages, tools=kept)
+            assert np.array_equal(ids, tokenizer.encode_chat(messages, tools=kept))
+        session.encode_chat(messages, tools=tools)
+
+
+def test_messages_may_be_any_iterable_and_no_list_of_conversations(tokenizer: Tokenizer) -> None:
+    session = tokenizer.session()
+    messages = talk("one", "two", "three")
+
+    for form in (messages, tuple(messages), iter(messages)):
+        ids = session.encode_chat(form)  # type: ignore[arg-type]
+        assert np.array_equal(ids, tokenizer.encode_chat(messages))
+    assert session.reused == len(ids)
+    for keep in (tokenizer, session, SessionCache(tokenizer, max_bytes=1)):
+        for wrong in ([messages], "text", 5):
+            with pytest.raises(ChatTypeError, match="`messages` is"):
+                keep.encode_chat(wrong)  # type: ignore[arg-type]
 
 
 def test_after_an_interrupt_the_ids_are_right(tokenizer: Tokenizer) -> None:

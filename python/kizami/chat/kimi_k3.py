@@ -119,7 +119,7 @@ def render(
         "image_prompts": image_prompts,
         "developer_as_system": developer_as_system,
     }
-    return render_from(_as_list(messages), 0, **options).segments
+    return render_from(as_list(messages), 0, **options).segments
 
 
 RESUMABLE = frozenset(render.__kwdefaults__ or ()) - {"image_prompts"}
@@ -221,15 +221,15 @@ def _flag(name: str, value: Any) -> bool:
     raise ChatTypeError(f"`{name}` is {start_of(value)}; give True or False")
 
 
-def _as_list(messages: Any) -> list[Any]:
-    """The messages as a list.
+def as_list(messages: Any) -> list[Any]:
+    """The messages as a new list, which no other thread shortens while it is rendered.
 
     Refused, because nothing of it would be rendered: one message alone, text, a list of
     conversations. (The published renderer gives an empty prompt for each of them.)
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise ChatTypeError(f"`messages` is {show(messages)}; give a list of message dicts")
-    conversation = messages if isinstance(messages, list) else list(messages)
+    conversation = list(messages)
     if conversation and isinstance(conversation[0], list):
         raise ChatTypeError("`messages` is a list of conversations; render each one by itself")
     return conversation
