@@ -66,7 +66,8 @@ class Session:
     The session holds the texts of the last prompt and its ids (up to twice, where a prompt parts
     from the last one before its end), and forgets them with `reset()`.
 
-    Calls of several threads to one session follow one another.
+    Calls of several threads to one session follow one another. A generator of segments must not
+    wait for another thread that uses the same session, which is taken while they are read.
 
     >>> import kizami
     >>> session = kizami.load("kimi-k3").session()
@@ -107,7 +108,11 @@ class Session:
         return self._native.unchanged
 
     def reset(self) -> None:
-        """Forgets the last prompt. Arrays given out stay as they are."""
+        """Forgets the last prompt. Arrays given out stay as they are.
+
+        What is freed goes back to the allocator of the process, which may keep it (`malloc_trim`
+        of glibc gives it to the system); it is not overwritten.
+        """
         with self._lock:
             self._conversation = None
             self._native.reset()
@@ -181,8 +186,8 @@ class Session:
         start, segment = talk.marks[marks - 1] if marks else (0, 0)
         if start == 0:  # what stands before the first message belongs to it
             segment = 0
-        options_now = options if given[0] is None else given[0]
-        rendered = kimi_k3.render_from(now[start:], start, **options_now)
+        options = options if given[0] is None else given[0]
+        rendered = kimi_k3.render_from(now[start:], start, **options)
         done = self._native.encode_behind(rendered.segments, segment, talk.version)
         if done is None:
             # To render may run the caller's code, and that has used this session: all anew, which
@@ -253,7 +258,9 @@ class SessionCache:
     Args:
         tokenizer: Whose ids they are.
         max_bytes: Bytes that may be held. A prompt takes its text (as Python holds it), about six
-            bytes an id, and 160 bytes a segment.
+            bytes an id, and 160 bytes a segment. The memory of the process may grow by about a
+            tenth more than `statistics().bytes`, and need not shrink when prompts are dropped: the
+            allocator may keep what is freed.
 
     Raises:
         InputTypeError: `tokenizer` is no `Tokenizer`, or `max_bytes` no int.
@@ -313,7 +320,10 @@ class SessionCache:
         return CacheStatistics(**self._native.statistics())
 
     def clear(self) -> None:
-        """Forgets all prompts. Arrays given out stay as they are."""
+        """Forgets all prompts. Arrays given out stay as they are.
+
+        What is freed goes back to the allocator of the process, as with `Session.reset`.
+        """
         self._native.clear()
 
     def _after_fork(self) -> None:

@@ -1,12 +1,14 @@
 """The long calls of a `Tokenizer`, for `asyncio`: the event loop goes on while they run.
 
-Each function takes a tokenizer and what its method takes. A large input goes to a thread of the
+Each function takes a tokenizer and what its method takes; `encode_segments` and `encode_chat` take
+a `Session` or a `SessionCache` in its place. A large input goes to a thread of the
 loop's default executor (by `asyncio.to_thread`, which takes the context variables along), where
 the interpreter lock is released; a small one is done at once, because a thread would cost more than
 the work. Small is what has at most `SMALL_CHARS` characters, or `SMALL_IDS` ids: under a
 millisecond of work.
 
-Do not change the input before the result is there. A call that is cancelled still runs to its end,
+Do not change the input before the result is there. Await a call to a session before you make the
+next: calls to one session follow one another, and a small one would wait in the event loop. A call that is cancelled still runs to its end,
 unseen.
 
 >>> import asyncio, kizami
@@ -26,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kizami._batch import Batch
+from kizami._session import Session, SessionCache
 from kizami._tokenizer import Tokenizer
 from kizami.segments import Segment
 
@@ -45,6 +48,7 @@ SMALL_IDS = 65_536
 """The same for ids to decode."""
 
 Ids = npt.NDArray[np.uint32]
+_Encoder = Tokenizer | Session | SessionCache
 _T = TypeVar("_T")
 
 
@@ -54,9 +58,9 @@ async def encode(tokenizer: Tokenizer, text: str, **options: Any) -> Ids:
 
 
 async def encode_segments(
-    tokenizer: Tokenizer, segments: Iterable[Segment | tuple[str, bool]], **options: Any
+    tokenizer: _Encoder, segments: Iterable[Segment | tuple[str, bool]], **options: Any
 ) -> Ids:
-    """`tokenizer.encode_segments(segments, **options)`."""
+    """`tokenizer.encode_segments(segments, **options)`, of a session or a cache as well."""
     small, segments = _sized(segments)
     return await _run(small, lambda: tokenizer.encode_segments(segments, **options))
 
@@ -68,9 +72,17 @@ async def encode_batch(tokenizer: Tokenizer, texts: Iterable[str], **options: An
 
 
 async def encode_chat(
-    tokenizer: Tokenizer, messages: Sequence[Mapping[str, Any]], **options: Any
+    tokenizer: _Encoder, messages: Sequence[Mapping[str, Any]], **options: Any
 ) -> Ids:
-    """`tokenizer.encode_chat(messages, **options)`."""
+    """`tokenizer.encode_chat(messages, **options)`, of a session or a cache as well.
+
+    >>> import asyncio, kizami
+    >>> import kizami.aio
+    >>> session = kizami.load("kimi-k3").session()
+    >>> messages = [{"role": "user", "content": "Read it."}]
+    >>> len(asyncio.run(kizami.aio.encode_chat(session, messages)))
+    91
+    """
     small = _is_small([messages, options])
     return await _run(small, lambda: tokenizer.encode_chat(messages, **options))
 

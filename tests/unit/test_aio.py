@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kizami import Segment, Tokenizer, aio
+from kizami import Segment, SessionCache, Tokenizer, aio
 from kizami.errors import ChatValueError, InputTypeError, InvalidIdError
 
 LONG = "Some words, naïve 🎉. " * 2000
@@ -61,6 +61,25 @@ def test_results_are_those_of_the_methods(tokenizer: Tokenizer, text: str) -> No
     for form in (ids, ids.tolist(), iter(ids.tolist())):
         assert run(aio.decode(tokenizer, form)) == text
     assert run(aio.decode(tokenizer, [64, 163586], skip_special=True)) == "a"
+
+
+@pytest.mark.parametrize("text", ["short", LONG])
+def test_sessions_and_caches_are_taken(tokenizer: Tokenizer, text: str) -> None:
+    segments = [("<|open|>", True), (text, False)]
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Yes."}]
+    session, cache = tokenizer.session(), SessionCache(tokenizer, max_bytes=1 << 24)
+
+    for keep in (session, cache):
+        for given in (segments, (pair for pair in segments)):
+            ids = run(aio.encode_segments(keep, given, legacy_chunks=False))
+            want = tokenizer.encode_segments(segments, legacy_chunks=False)
+            assert ids.tolist() == want.tolist()
+        for length in (1, 2):
+            ids = run(aio.encode_chat(keep, messages[:length], thinking=False))
+            want = tokenizer.encode_chat(messages[:length], thinking=False)
+            assert ids.tolist() == want.tolist()
+    assert session.reused > 0
+    assert cache.statistics().requests == 4
 
 
 class Message:
