@@ -69,7 +69,8 @@ class BlockHasher(_native.BlockHasher):
     `block_size` and `scheme` are as given. `copy()` gives an independent hasher at the same place.
 
     Raises:
-        InvalidValueError: A block size, seed, scheme or block that cannot be.
+        InvalidValueError: A block size, seed, scheme or block that cannot be; extra keys that are
+            nested too deeply.
         InvalidIdError: An id outside 0 to 2**32 - 1. The hasher is then as it was.
         InputTypeError: Something else in place of these.
 
@@ -211,7 +212,11 @@ def _int(name: str, value: Any, kinds: str = "int") -> int:
 def _encoded_keys(keys: Any, name: str) -> bytes:
     if not isinstance(keys, tuple):
         raise InputTypeError(f"{name} must be a tuple, not {type(keys).__name__}")
-    return _cbor(keys, name)
+    try:
+        return _cbor(keys, name)
+    except RecursionError:
+        problem = "holds something that is nested too deeply or contains itself; make it flatter"
+        raise InvalidValueError(f"{name} {problem}") from None
 
 
 def _cbor(value: Any, name: str) -> bytes:

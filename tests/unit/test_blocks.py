@@ -130,6 +130,16 @@ def test_cbor_of_other_things_is_refused() -> None:
     for value in (2**64, -(2**64) - 1, "\ud800"):
         with pytest.raises(InvalidValueError, match="extra_keys holds"):
             block_hashes([1], 1, extra_keys=((value,),))
+    deep: Any = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+    for value in (deep, cyclic):
+        with pytest.raises(InvalidValueError, match="extra_keys holds something that is nested"):
+            block_hashes([1], 1, extra_keys=(value,))
+        with pytest.raises(InvalidValueError, match=r"extra_keys_at\[0\] holds something that is"):
+            block_hashes([1], 1, extra_keys_at={0: (value,)})
     for keys in ("lora", ["lora"], 5):
         with pytest.raises(InputTypeError, match="extra_keys must be a tuple"):
             block_hashes([1], 1, extra_keys=keys)  # type: ignore[arg-type]
