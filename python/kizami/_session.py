@@ -149,7 +149,8 @@ class Session:
 
         For Kimi K3, messages that have not changed since the last call (compared by value, so that
         one changed in place is seen) are not rendered again, but for those from the last assistant
-        message on. The list counts as it was when the call began. For other models all are rendered, and compared as segments.
+        message on. The list counts as it was when the call began. For other models all are
+        rendered, and compared as segments.
 
         Options, errors: as `Tokenizer.render_chat`. Returns: as `encode_segments`.
 

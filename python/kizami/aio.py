@@ -8,8 +8,8 @@ the work. Small is what has at most `SMALL_CHARS` characters, or `SMALL_IDS` ids
 millisecond of work.
 
 Do not change the input before the result is there. Await a call to a session before you make the
-next: calls to one session follow one another, and a small one would wait in the event loop. A call that is cancelled still runs to its end,
-unseen.
+next: calls to one session follow one another, and a small one would wait in the event loop. A call
+that is cancelled still runs to its end, unseen.
 
 >>> import asyncio, kizami
 >>> import kizami.aio

@@ -520,6 +520,21 @@ def test_thinking_is_a_bool() -> None:
         parse("a", thinking="no")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("wrong", [5, None, "call_1"])
+def test_call_id_is_a_function(wrong: Any) -> None:
+    for reader in (Parser, lambda **options: parse("x", **options)):
+        with pytest.raises(InputTypeError, match=f"`call_id` is {wrong!r}; give a function"):
+            reader(call_id=wrong)
+
+
+def test_a_lone_surrogate_of_a_text_stays_and_is_replaced_in_ids(tokenizer: Tokenizer) -> None:
+    text = "a\ud800b"
+    assert parse(text, thinking=False).message["content"] == text
+    ids = tokenizer.encode(text)
+    reply = parse(ids, tokenizer=tokenizer, thinking=False)
+    assert reply.message["content"] == tokenizer.decode(ids) == "a\ufffdb"
+
+
 # Cost.
 
 

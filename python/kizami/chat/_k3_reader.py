@@ -32,6 +32,9 @@ class Parser:
         call_id: Makes the `id` of a tool call from its number (from 0) and the tool's name; the
             model writes none. The default gives `call_1`, `call_2`, ...
 
+    Raises:
+        InputTypeError: `thinking` is no bool, or `call_id` cannot be called.
+
     Cost: O(bytes) in total, however the reply is cut; not for several threads at a time.
     Law: the pieces do not matter. The events, with neighbours of one kind put together, and the
     result are those of everything in one piece.
@@ -62,6 +65,9 @@ class Parser:
     ) -> None:
         if thinking not in (0, 1):  # as `render`: "no" must not mean yes
             raise InputTypeError(f"`thinking` is {start_of(thinking)}; give True or False")
+        if not callable(call_id):
+            problem = "give a function of a call's number and its tool's name"
+            raise InputTypeError(f"`call_id` is {start_of(call_id)}; {problem}")
         self._draft = Draft(call_id)
         self._tags = Tags(self._draft, bool(thinking))
         self._tokenizer = tokenizer
@@ -140,8 +146,8 @@ def parse(
         call_id: As for `Parser`: makes the `id`s of tool calls.
 
     Raises:
-        InvalidIdError, InputTypeError, UnknownFormatError: As `Parser.push`; never because of what
-            the model wrote.
+        InvalidIdError, InputTypeError, UnknownFormatError: As `Parser` and `Parser.push`; never
+            because of what the model wrote.
 
     Law: `parse(encode_segments(render([m], thinking_effort=None, add_generation_prompt=False)))`
     gives `m` back, complete and without faults, for every assistant message `m` in the form that
