@@ -317,7 +317,9 @@ class Tokenizer:
         Raises:
             InputTypeError: `text` is not `str`.
             InvalidValueError: `unit` is neither.
-            UnknownFormatError: This tokenizer changes text before it encodes it.
+            UnknownFormatError: The tokens do not spell this text, because the tokenizer changed it
+                first (a normalizer, a space put before it). That depends on the text: what is left
+                as it is has offsets.
 
         Cost: as `encode`, and one pass over the characters of a text that is not ASCII.
 

@@ -190,6 +190,15 @@ def test_a_space_in_place_of_another_has_no_offsets(load: Load) -> None:
         tokenizer.encode_with_offsets("\tone")
 
 
+def test_offsets_with_a_normalizer_depend_on_the_text(load: Load) -> None:
+    tokenizer, _ = load(pre_tokenizer=byte_level(), normalizer={"type": "NFC"})
+    for text in ("cafe", "caf\u00e9"):
+        _, starts, ends = tokenizer.encode_with_offsets(text)
+        assert (starts[0], ends[-1]) == (0, len(text))
+    with pytest.raises(UnknownFormatError, match="do not spell"):
+        tokenizer.encode_with_offsets("cafe\u0301")
+
+
 def added(id_: int, content: str, *flags: str) -> dict[str, Any]:
     return {"id": id_, "content": content, **{flag: flag in flags for flag in FLAGS}}
 
