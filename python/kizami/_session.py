@@ -176,19 +176,22 @@ class Session:
         same = _native.common_prefix(talk.messages, messages)
         copies = [_native.remembered(message) for message in messages[same:]]
         # As they were copied, where that can be: another thread may change what they hold.
-        now = talk.messages[:same] + [
+        new = [
             message if copy is None else copy
             for message, copy in zip(messages[same:], copies, strict=True)
         ]
         # The last place before which nothing has changed.
-        marks = bisect_right(talk.marks, (min(same, len(now) - 1), _END))
-        while marks and not kimi_k3.may_begin(now[talk.marks[marks - 1][0]]):
+        marks = bisect_right(talk.marks, (min(same, len(messages) - 1), _END))
+        while marks:
+            at = talk.marks[marks - 1][0]
+            if kimi_k3.may_begin(talk.messages[at] if at < same else new[0]):
+                break
             marks -= 1
         start, segment = talk.marks[marks - 1] if marks else (0, 0)
         if start == 0:  # what stands before the first message belongs to it
             segment = 0
         options = options if given[0] is None else given[0]
-        rendered = kimi_k3.render_from(now[start:], start, **options)
+        rendered = kimi_k3.render_from(talk.messages[start:same] + new, start, **options)
         done = self._native.encode_behind(rendered.segments, segment, talk.version)
         if done is None:
             # To render may run the caller's code, and that has used this session: all anew, which

@@ -227,7 +227,9 @@ def as_list(messages: Any) -> list[Any]:
     Refused, because nothing of it would be rendered: one message alone, text, a list of
     conversations. (The published renderer gives an empty prompt for each of them.)
     """
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+    if not isinstance(messages, list) and (
+        isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
+    ):
         raise ChatTypeError(f"`messages` is {show(messages)}; give a list of message dicts")
     conversation = list(messages)
     if conversation and isinstance(conversation[0], list):
