@@ -295,7 +295,12 @@ def _locked(folder: Path) -> Iterator[None]:
 def _begin(job: Job, folder: Path, resume: bool, overwrite: bool) -> Manifest:
     """The manifest to go on with; what is in the folder fits to it."""
     fresh = Manifest.new(job.settings, job.tokenizer, job.dtype, job.inputs)
-    before = open_manifest(folder)
+    try:
+        before = open_manifest(folder)
+    except CorpusError as error:
+        if not overwrite or getattr(error, "reason", None) != "damaged":
+            raise
+        before = None
     if before is None and not overwrite and leftovers(folder, 0):
         message = f"{folder} holds shards, but no {MANIFEST}; choose another folder, or overwrite"
         raise CorpusError(message, path=str(folder))
