@@ -181,11 +181,19 @@ def test_wrong_usage(invoke: Any) -> None:
         (["gone.txt", "-o", "out"], "gone.txt cannot be read", "check the file"),
         (["*.md", "-o", "out"], "no file matches '*.md'", "check the pattern"),
         (["-", "-o", "out"], "the name of standard input does not say", "pass `--input-format`"),
-        (["good.jsonl", "-o", "out", "--eos", "<e>"], "`--eos` '<e>' is no control token", "it has [BOS]"),
-        (["good.jsonl", "-o", "out", "--eos", "163840"], "`--eos` 163840 is no id", "to 163839"),
+        (
+            ["good.jsonl", "-o", "out", "--eos", "<e>"],
+            "`--eos` '<e>' is no control token",
+            "it has [BOS]",
+        ),
+        (["good.jsonl", "-o", "out", "--eos", "163840"], "`--eos` 163840 is outside", "to 163839"),
         (["good.jsonl", "-o", "out", "--bos", "9" * 30], "`--bos` 999", "to 163839, or the name"),
         (["good.jsonl", "-o", "out", "--shard-tokens", "0"], "`--shard-tokens` must be at", "num"),
-        (["good.jsonl", "-o", "out", "--max-document-bytes", "5g"], "`--max-document-bytes`", "num"),
+        (
+            ["good.jsonl", "-o", "out", "--max-document-bytes", "5g"],
+            "`--max-document-bytes`",
+            "num",
+        ),
         (
             ["good.jsonl", "-o", "out", "--max-document-bytes", "5"],
             "line 1: it is longer than `--max-document-bytes`",

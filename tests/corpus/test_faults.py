@@ -155,9 +155,7 @@ def test_text_may_have_the_name_of_a_compressed_file(
     options: dict[str, Any] = {"separator": "\n", "shard_tokens": 1}
     tokenize(tmp_path / "a.txt.gz", tmp_path / "out", tokenizer, **options)
     assert read_documents(tmp_path / "out") == expected(tokenizer, text.split("\n"))
-    report = tokenize(
-        tmp_path / "a.txt.gz", tmp_path / "out", tokenizer, resume=True, **options
-    )
+    report = tokenize(tmp_path / "a.txt.gz", tmp_path / "out", tokenizer, resume=True, **options)
     assert report.documents == 2
 
 

@@ -207,7 +207,7 @@ def test_a_damaged_manifest_can_be_overwritten(tokenizer: Any, tmp_path: Path, t
     manifest.write_text(text)
     (tmp_path / "out" / "shard-00099.bin").write_bytes(b"left")
     for resume in (False, True):
-        with pytest.raises(CorpusError, match="choose another folder, or overwrite$"):
+        with pytest.raises(CorpusError, match=r"choose another folder, or overwrite$"):
             tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, resume=resume, **options)
     assert manifest.read_text() == text
     tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, overwrite=True, **options)
@@ -222,6 +222,6 @@ def test_a_manifest_of_somebody_else_is_left_alone(
     (tmp_path / "out").mkdir()
     manifest = tmp_path / "out" / "manifest.json"
     manifest.write_text(text)
-    with pytest.raises(CorpusError, match="it is of another kind; choose another folder$"):
+    with pytest.raises(CorpusError, match=r"it is of another kind; choose another folder$"):
         tokenize(tmp_path / "a.txt", tmp_path / "out", tokenizer, overwrite=True)
     assert manifest.read_text() == text

@@ -56,7 +56,7 @@ def around(tokenizer: Tokenizer, token: int | str | None, name: str) -> list[int
     try:
         tokenizer.token_bytes(token)
     except InvalidIdError:
-        message = f"{name} {token} is no id of {tokenizer.name}"
+        message = f"{name} {token} is outside the vocabulary of {tokenizer.name}"
         hint = f"give one from 0 to {tokenizer.vocab_size - 1}, or the name of a control token"
         facts = {"id": int(token), "position": 0, "vocab_size": tokenizer.vocab_size}
         raise InvalidIdError(f"{message}; {hint}", **facts) from None
