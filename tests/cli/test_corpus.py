@@ -68,8 +68,42 @@ def test_a_broken_row_stops(invoke: Any) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         "error: bad.jsonl, line 2: it has no field `text`; it has `body`\n\n"
-        "hint: choose another `--field`, or leave such rows out with `--broken skip`\n"
+        "hint: choose another `--field`, or leave such rows out with `--broken skip`;"
+        " then run with `--overwrite`\n"
     )
+    dry = invoke("corpus", "bad.jsonl", "--dry-run")
+    assert dry.stderr.endswith("leave such rows out with `--broken skip`\n")
+    ran = invoke("corpus", "bad.jsonl", "-o", "out", "--broken", "skip", "--overwrite")
+    assert ran.exit_code == 0
+
+
+def test_a_wrong_field_is_told_though_broken_rows_are_skipped(invoke: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_bytes(b'{"body": "x"}\n')
+    result = invoke("corpus", "one.jsonl", "-o", "out", "--broken", "skip")
+    assert result.stdout == "out: 0 ids of 0 documents in 0 shards\n"
+    assert result.stderr == (
+        "note: left out 1 of 1 row: 1 no-field\n"
+        "warning: one.jsonl, row 1: it has no field `text`; it has `body`\n"
+        "note: no row gave a text; choose another `--field`, and run with `--overwrite`\n"
+    )
+
+
+def test_a_wrong_column_is_told_though_broken_files_are_skipped(
+    invoke: Any, tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"body": ["x"]}), tmp_path / "a.parquet")
+    result = invoke("corpus", "a.parquet", "-o", "out", "--broken", "skip")
+    assert result.exit_code == 1
+    assert "it has `body`; choose with `--field`\n" in result.stderr
+    hint = "choose another `--field`, and run with `--overwrite`"
+    assert result.stderr.endswith(f"\n\nhint: {hint}\n")
+    result = invoke(
+        "corpus", "a.parquet", "cut.jsonl.gz", "-o", "out", "--broken", "skip", "--overwrite"
+    )
+    hint = "choose another `--field`, replace what is damaged, and run with `--overwrite`"
+    assert result.stderr.endswith(f"\n\nhint: {hint}\n")
 
 
 def test_broken_rows_are_left_out_and_told(invoke: Any, tmp_path: Path) -> None:
@@ -86,6 +120,7 @@ def test_a_damaged_file_is_an_error_even_if_it_is_skipped(invoke: Any, tmp_path:
     stopped = invoke("corpus", "cut.jsonl.gz", "good.jsonl", "-o", "out")
     assert (stopped.exit_code, stopped.stdout) == (2, "")
     assert "cut.jsonl.gz is damaged: it ends in the middle" in stopped.stderr
+    assert stopped.stderr.endswith("hint: replace the file; then run with `--overwrite`\n")
     result = invoke(
         "corpus", "cut.jsonl.gz", "good.jsonl", "-o", "out", "--broken", "skip", "--overwrite"
     )
@@ -146,7 +181,24 @@ def test_wrong_usage(invoke: Any) -> None:
         (["gone.txt", "-o", "out"], "gone.txt cannot be read", "check the file"),
         (["*.md", "-o", "out"], "no file matches '*.md'", "check the pattern"),
         (["-", "-o", "out"], "the name of standard input does not say", "pass `--input-format`"),
-        (["good.jsonl", "-o", "out", "--eos", "<e>"], "is no control token", "it has [BOS]"),
+        (
+            ["good.jsonl", "-o", "out", "--eos", "<e>"],
+            "`--eos` '<e>' is no control token",
+            "it has [BOS]",
+        ),
+        (["good.jsonl", "-o", "out", "--eos", "163840"], "`--eos` 163840 is outside", "to 163839"),
+        (["good.jsonl", "-o", "out", "--bos", "9" * 30], "`--bos` 999", "to 163839, or the name"),
+        (["good.jsonl", "-o", "out", "--shard-tokens", "0"], "`--shard-tokens` must be at", "num"),
+        (
+            ["good.jsonl", "-o", "out", "--max-document-bytes", "5g"],
+            "`--max-document-bytes`",
+            "num",
+        ),
+        (
+            ["good.jsonl", "-o", "out", "--max-document-bytes", "5"],
+            "line 1: it is longer than `--max-document-bytes`",
+            "`--broken skip`; then run with `--overwrite`",
+        ),
     ]
     for args, message, hint in cases:
         result = invoke("corpus", *args)
@@ -169,6 +221,21 @@ def test_a_folder_that_cannot_be_written(invoke: Any, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "file/out cannot be written: not a directory" in result.stderr
     assert "go on with `--resume`" in result.stderr
+
+
+def test_a_folder_that_is_a_file(invoke: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    result = invoke("corpus", "good.jsonl", "-o", "file")
+    assert result.exit_code == 1
+    assert result.stderr == "error: file is a file, not a folder\n\nhint: choose another name\n"
+
+
+def test_one_is_not_many(invoke: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_bytes(b'{"text": "Hello"}\n')
+    one = "1 id of 1 document in 1 shard"
+    assert invoke("corpus", "one.jsonl", "-o", "out").stdout == f"out: {one}\n"
+    assert invoke("corpus", "--verify", "out").stdout == f"out: {one}, all sound\n"
+    assert "about 1 id in 1 shard" in invoke("corpus", "one.jsonl", "--dry-run").stdout
 
 
 def test_progress_is_shown_on_a_terminal_only(on_terminal: Any, run: Any) -> None:

@@ -102,6 +102,20 @@ def test_results_are_those_of_the_original(both: tuple[Tokenizer, Any]) -> None:
     assert ours.token_to_id(name) == id_
 
 
+def test_split_takes_every_added_token_for_text() -> None:
+    original = pytest.importorskip("basetenkenizer").Tokenizer.from_json_str(json_of("deepseek_v3"))
+    ours = Tokenizer.from_json_str(json_of("deepseek_v3"))
+    added = json.loads(json_of("deepseek_v3"))["added_tokens"]
+    plain = {token["content"]: token["id"] for token in added if not token["special"]}
+    assert "<｜fim▁hole｜>" in plain
+    for name in ("<｜fim▁hole｜>", "<｜User｜>"):
+        assert original.encode(name, split_special_tokens=True).ids == [plain[name]]
+        ids = ours.encode(name, split_special_tokens=True).ids
+        assert ids == ours.tokenizer.encode(name).tolist()
+        assert plain[name] not in ids
+        assert ours.encode(name).ids == original.encode(name).ids == [plain[name]]
+
+
 def test_names_of_tokens(both: tuple[Tokenizer, Any]) -> None:
     ours, theirs = both
     for id_ in [*range(0, ours.vocab_size, 97), *ours.tokenizer.control_tokens.values()]:

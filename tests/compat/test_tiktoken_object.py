@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import multiprocessing
 import pickle
@@ -64,6 +65,41 @@ def test_functions_of_the_module() -> None:
     modules = {name for name in public if inspect.ismodule(getattr(tiktoken, name))}
 
     assert public - modules <= set(compat.__all__)
+
+
+def test_modules_are_where_tiktoken_has_them() -> None:
+    for name in ("core", "load", "model", "registry"):
+        there = importlib.import_module(f"tiktoken.{name}")
+        here = importlib.import_module(f"kizami.compat.tiktoken.{name}")
+        assert getattr(compat, name) is here
+        assert all(hasattr(there, public) for public in here.__all__)
+    assert compat.core.Encoding is Encoding
+    for name in compat.registry.__all__:
+        assert getattr(compat.registry, name) is getattr(compat, name)
+    for name in ("encoding_for_model", "encoding_name_for_model"):
+        assert getattr(compat.model, name) is getattr(compat, name)
+
+
+def test_tables_of_models_are_those_of_tiktoken() -> None:
+    there = importlib.import_module("tiktoken.model")
+    assert there.MODEL_TO_ENCODING == compat.model.MODEL_TO_ENCODING
+    assert there.MODEL_PREFIX_TO_ENCODING == compat.model.MODEL_PREFIX_TO_ENCODING
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("core", "raise_disallowed_special_token"),
+        ("model", "get_encoding"),
+        ("registry", "ENCODING_CONSTRUCTORS"),
+        ("registry", "ENCODINGS"),
+    ],
+)
+def test_names_of_modules_that_are_not_there(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(f"tiktoken.{module}"), name)
+    ours = importlib.import_module(f"kizami.compat.tiktoken.{module}")
+    with pytest.raises(AttributeError, match=rf"has no {name}: .* from tiktoken\.{module}"):
+        getattr(ours, name)
 
 
 # Attributes

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kizami.compat import tokenizers as ours
-from kizami.errors import UnsupportedError
+from kizami.errors import UnknownFormatError, UnsupportedError
 
 from tests.compat.hf import EOS, Pair, both, is_aligned, model, seen, small, theirs, tried
 from tests.texts import texts
@@ -83,6 +83,17 @@ def test_b72_b73_b76_tokens_that_are_added(
         # The original reads letters of the alphabet of bytes as bytes; see below.
         if {"né", "wör"}.isdisjoint(map(pair.ours.id_to_token, ids)):
             assert decoded[0] == decoded[1]
+
+
+def test_white_space_that_is_an_added_token_itself() -> None:
+    tokenizer = copy.deepcopy(model("gpt-neox").ours)
+    assert tokenizer.token_to_id("  ") is not None
+    tokenizer.add_tokens([ours.AddedToken("<m>", rstrip=True)])
+    encoding = tokenizer.encode("a<m>  b")
+    for column in ("tokens", "offsets"):
+        with pytest.raises(UnknownFormatError, match="the same white space"):
+            getattr(encoding, column)
+    assert tokenizer.encode("a<m> b").tokens == ["a", "<m> ", "b"]
 
 
 @given(added, near)

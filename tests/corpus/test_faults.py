@@ -129,6 +129,36 @@ def test_damaged_gzip_and_no_gzip_behind_it(tokenizer: Any, tmp_path: Path) -> N
             tokenize(tmp_path / "a.jsonl.gz", tmp_path / "out", tokenizer, overwrite=True)
 
 
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl.zst", "a.txt.ZSTD"])
+def test_a_name_that_says_compressed(
+    tokenizer: Any, tmp_path: Path, name: str, errors: Any
+) -> None:
+    (tmp_path / name).write_bytes(b"BZh91AY&SY\xad\xe1" * 9)
+    (tmp_path / "b.txt").write_bytes(b"good")
+    inputs = [tmp_path / name, tmp_path / "b.txt"]
+    message = "says that it is compressed, its first bytes do not; replace the file, or rename it"
+    with pytest.raises(CorpusError, match=message) as error:
+        tokenize(inputs, tmp_path / "stop", tokenizer, errors=errors)
+    assert (error.value.path, error.value.reason) == (str(tmp_path / name), "damaged")
+    report = tokenize(inputs, tmp_path / "out", tokenizer, errors=errors, broken="skip")
+    assert [(one["row"], one["reason"]) for one in report.damaged] == [(0, "damaged")]
+    assert read_documents(tmp_path / "out") == expected(tokenizer, ["good"])
+
+
+@pytest.mark.parametrize("size", [3, 4095, 4096, 9000])
+def test_text_may_have_the_name_of_a_compressed_file(
+    tokenizer: Any, tmp_path: Path, size: int
+) -> None:
+    text = "x" * (size - 2) + "é\nlast"  # the bytes that are looked at end within a character
+    (tmp_path / "a.txt.gz").write_bytes(text.encode())
+    options: dict[str, Any] = {"separator": "\n", "shard_tokens": 1}
+    tokenize(tmp_path / "a.txt.gz", tmp_path / "out", tokenizer, **options)
+    assert read_documents(tmp_path / "out") == expected(tokenizer, text.split("\n"))
+    report = tokenize(tmp_path / "a.txt.gz", tmp_path / "out", tokenizer, resume=True, **options)
+    assert report.documents == 2
+
+
 def test_a_file_that_is_not_there(tokenizer: Any, tmp_path: Path) -> None:
     for name in ("gone.txt", "gone*.txt", ".", "a\0b.txt"):
         with pytest.raises(CorpusError):

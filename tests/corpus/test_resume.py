@@ -195,3 +195,33 @@ def test_two_runs_do_not_share_a_folder(tokenizer: Any, tmp_path: Path) -> None:
 
     tokenize(tmp_path / "a.txt", tmp_path / "out", tokenizer, progress=other)
     assert len(errors) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"kind": "kizami-corpus", "version": 2}', "\0" * 99])
+def test_a_damaged_manifest_can_be_overwritten(tokenizer: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(json_lines(make_texts(50)))
+    options: dict[str, Any] = {"shard_tokens": 1000}
+    for name in ("whole", "out"):
+        tokenize(tmp_path / "a.jsonl", tmp_path / name, tokenizer, **options)
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(text)
+    (tmp_path / "out" / "shard-00099.bin").write_bytes(b"left")
+    for resume in (False, True):
+        with pytest.raises(CorpusError, match=r"choose another folder, or overwrite$"):
+            tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, resume=resume, **options)
+    assert manifest.read_text() == text
+    tokenize(tmp_path / "a.jsonl", tmp_path / "out", tokenizer, overwrite=True, **options)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("text", ["[]", "5", "{}", '{"kind": "other", "version": 1}'])
+def test_a_manifest_of_somebody_else_is_left_alone(
+    tokenizer: Any, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "out").mkdir()
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(text)
+    with pytest.raises(CorpusError, match=r"it is of another kind; choose another folder$"):
+        tokenize(tmp_path / "a.txt", tmp_path / "out", tokenizer, overwrite=True)
+    assert manifest.read_text() == text

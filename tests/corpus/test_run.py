@@ -102,6 +102,24 @@ def test_zstd(tokenizer: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("magic", [0x50, 0x5F])
+def test_zstd_with_skippable_frames(tokenizer: Any, tmp_path: Path, magic: int) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    texts = make_texts(50)
+    data = json_lines(texts)
+    pack = zstandard.ZstdCompressor().compress
+    skipped = bytes([magic]) + b"\x2a\x4d\x18\x04\0\0\0\xff\xff\xff\xff"
+    packed = skipped + skipped + pack(data[:999]) + skipped + pack(data[999:]) + skipped
+    (tmp_path / "a.jsonl.zst").write_bytes(packed)
+    tokenize(tmp_path / "a.jsonl.zst", tmp_path / "out", tokenizer, keep_empty=True)
+
+    assert read_documents(tmp_path / "out") == expected(tokenizer, texts)
+    (tmp_path / "b.jsonl.zst").write_bytes(packed[:-3])
+    with pytest.raises(CorpusError, match="in the middle"):
+        tokenize(tmp_path / "b.jsonl.zst", tmp_path / "b", tokenizer)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("separator", ["\n", "<|endoftext|>", "aa", "\u3002"])
 @pytest.mark.parametrize("end", [True, False])
 def test_text_is_parted_as_str_split_does(

@@ -14,7 +14,7 @@ import click
 from kizami.cli._console import is_terminal, note, say, warn
 from kizami.cli._faults import CommandError, error_of_kizami, printable
 from kizami.cli._options import errors_option, load, model_option, special_option
-from kizami.errors import CorpusError, CorpusWriteError, InvalidValueError
+from kizami.errors import CorpusError, CorpusWriteError, InvalidIdError, InvalidValueError
 
 if TYPE_CHECKING:
     from kizami.corpus import Progress, Report
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["corpus"]
 
 _SHOWN = 3  # broken rows that are named
+_NO_HINT = "correct the input"  # what an error without a hint gets
+_FIELD = ("no-field", "not-text")  # reasons that another field may end
 _FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -152,7 +154,7 @@ def corpus(
     from kizami.corpus import tokenize
 
     tokenizer = load(model)
-    with _options_for_arguments(), _shown(no_progress) as progress:
+    with _options_for_arguments(writes=True), _shown(no_progress) as progress:
         report = tokenize(
             inputs,
             out or ".",
@@ -166,16 +168,36 @@ def corpus(
 
 
 @contextmanager
-def _options_for_arguments() -> Iterator[None]:
-    """Errors name options of the command where they name arguments of the function."""
+def _options_for_arguments(writes: bool = False) -> Iterator[None]:
+    """Errors name options of the command where they name arguments of the function.
+
+    A run that writes has begun its folder where it stops at a row or a file; what ends that is
+    another setting or another file, and so a run anew.
+    """
     try:
         yield
-    except (CorpusError, CorpusWriteError, InvalidValueError) as error:
+    except (CorpusError, CorpusWriteError, InvalidIdError, InvalidValueError) as error:
         fault = error_of_kizami(error)
-        hint = re.sub(r"(\w+)='(\w+)'", r"`--\1 \2`", fault.hint)
-        names = r"\b(resume|overwrite|field|input_format)(?=,|$)"
-        hint = re.sub(names, lambda name: f"`--{name[1].replace('_', '-')}`", hint)
-        raise CommandError(fault.message, hint, fault.code) from error
+        message, hint = _as_typed(fault.message), _hint_as_typed(fault.hint)
+        if hint == _NO_HINT and message != fault.message:
+            hint = "give another number"
+        stopped = getattr(error, "reason", "unreadable") != "unreadable"
+        if writes and stopped and "--overwrite" not in hint:
+            hint += "; then run with `--overwrite`"
+        raise CommandError(message, hint, fault.code) from error
+
+
+def _as_typed(message: str) -> str:
+    """A message with the option for the argument that it begins or ends with."""
+    names = "shard_tokens|max_document_bytes|bos|eos"
+    pattern = rf"^({names})(?= )|(?<= )({names})$"
+    return re.sub(pattern, lambda found: f"`--{found[0].replace('_', '-')}`", message)
+
+
+def _hint_as_typed(hint: str) -> str:
+    hint = re.sub(r"(\w+)='(\w+)'", r"`--\1 \2`", hint)
+    names = r"\b(resume|overwrite|field|input_format)(?=,|$)"
+    return re.sub(names, lambda name: f"`--{name[1].replace('_', '-')}`", hint)
 
 
 def _unescaped(separator: str | None) -> str | None:
@@ -237,7 +259,8 @@ class _Bar:
                 width=20,
             )
         rate = progress.tokens / max(progress.seconds, 1e-9)
-        text = f"{progress.documents:,} documents, {progress.tokens:,} ids, {rate / 1e6:.1f} M/s"
+        text = f"{_count(progress.documents, 'document')}, {_count(progress.tokens, 'id')}"
+        text += f", {rate / 1e6:.1f} M/s"
         self._bar.update(max(progress.read - self._bar.pos, 0) if known else 0, text)
         self._bar.render_progress()
 
@@ -245,22 +268,30 @@ class _Bar:
 def _tell(report: Report) -> None:
     output = printable(str(report.output))
     say(
-        f"{output}: {report.tokens:,} ids of {report.documents:,} documents"
+        f"{output}: {_count(report.tokens, 'id')} of {_count(report.documents, 'document')}"
         f" in {_count(report.shards, 'shard')}"
     )
     if report.left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.left_out.items())
-        note(f"left out {sum(report.left_out.values()):,} of {report.rows:,} rows: {reasons}")
+        rows = _count(report.rows, "row")
+        note(f"left out {sum(report.left_out.values()):,} of {rows}: {reasons}")
     for one in report.named[:_SHOWN]:
-        warn(f"{one['path']}, row {one['row']}: {one['message']}")
+        warn(f"{one['path']}, row {one['row']}: {_as_typed(one['message'])}")
     if len(report.named) > _SHOWN:
         note(f"{output}/manifest.json names more of them")
+    if not report.documents and any(reason in report.left_out for reason in _FIELD):
+        note("no row gave a text; choose another `--field`, and run with `--overwrite`")
     for file in report.damaged:
-        warn(f"after {file['row']:,} rows: {file['message']}")
+        warn(f"after {_count(file['row'], 'row')}: {_hint_as_typed(file['message'])}")
     if report.damaged:
         files = _count(len(report.damaged), "file")
         message = f"{files} could not be read to the end"
-        raise CommandError(message, "replace what is damaged, and run with `--overwrite`", code=1)
+        ways = []
+        if any(file["reason"] in _FIELD for file in report.damaged):
+            ways.append("choose another `--field`")
+        if any(file["reason"] not in _FIELD for file in report.damaged):
+            ways.append("replace what is damaged")
+        raise CommandError(message, f"{', '.join(ways)}, and run with `--overwrite`", code=1)
 
 
 def _estimate(inputs: tuple[str, ...], model: str, given: dict[str, Any]) -> None:
@@ -275,7 +306,7 @@ def _estimate(inputs: tuple[str, ...], model: str, given: dict[str, Any]) -> Non
         say(f"{_count(len(found.inputs), 'file')}; how many ids they give is not known")
         return
     say(
-        f"{_count(len(found.inputs), 'file')}, about {found.tokens:,} ids"
+        f"{_count(len(found.inputs), 'file')}, about {_count(found.tokens, 'id')}"
         f" in {_count(found.shards or 0, 'shard')}, {found.output_bytes:,} bytes;"
         f" {found.sampled_bytes:,} bytes were looked at"
     )
@@ -294,7 +325,8 @@ def _verify(folder: str) -> None:
         raise CommandError(
             f"{name} is not what its manifest says", "run again with `--overwrite`", code=1
         )
-    say(f"{name}: {seen.tokens:,} ids of {seen.documents:,} documents in {shards}, all sound")
+    ids, documents = _count(seen.tokens, "id"), _count(seen.documents, "document")
+    say(f"{name}: {ids} of {documents} in {shards}, all sound")
     if not seen.complete:
         message = f"{name} is sound, and not complete"
         raise CommandError(message, "go on with `--resume`", code=1)

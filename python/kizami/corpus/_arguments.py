@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kizami._tokenizer import Tokenizer
-from kizami.errors import InputTypeError, InvalidValueError
+from kizami.errors import InputTypeError, InvalidIdError, InvalidValueError
 
 __all__ = ["BROKEN", "ERRORS", "around", "check_choices", "check_numbers", "check_texts"]
 
@@ -53,5 +53,11 @@ def around(tokenizer: Tokenizer, token: int | str | None, name: str) -> list[int
         return [tokenizer.control_tokens[token]]
     if not isinstance(token, (int, np.integer)) or isinstance(token, bool):
         raise InputTypeError(f"{name} must be an id or a name, not {token!r}")
-    tokenizer.token_bytes(token)  # raises for one that is not in the vocabulary
+    try:
+        tokenizer.token_bytes(token)
+    except InvalidIdError:
+        message = f"{name} {token} is outside the vocabulary of {tokenizer.name}"
+        hint = f"give one from 0 to {tokenizer.vocab_size - 1}, or the name of a control token"
+        facts = {"id": int(token), "position": 0, "vocab_size": tokenizer.vocab_size}
+        raise InvalidIdError(f"{message}; {hint}", **facts) from None
     return [int(token)]

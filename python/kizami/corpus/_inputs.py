@@ -1,11 +1,13 @@
 """Input files: which there are, what they hold, and their bytes, unpacked.
 
-Compression is told by the first bytes, never by the name; what is inside a file that is neither
-Parquet nor Arrow is told by its suffix, or by the caller.
+Compression is told by the first bytes, never by the name (but a name that speaks of compression
+makes bytes that are no text an error); what is inside a file that is neither Parquet nor Arrow is
+told by its suffix, or by the caller.
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 import os
@@ -35,7 +37,10 @@ _SUFFIXES = {
 }
 _PACKED = {".gz", ".zst", ".zstd"}
 _GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+# A frame, or a skippable one, with which `pzstd` begins its files.
+_ZSTD = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
+# Bytes of a file with the name of a compressed one that must be text if they are not compressed.
+_LOOK = 4096
 
 
 class Input(NamedTuple):
@@ -161,6 +166,8 @@ class Stream:
             self._unpack = self._unpacking()
         except (OSError, ValueError, AttributeError) as error:
             raise _unreadable(given.path, error) from None
+        if self._unpack is None:
+            self._check_name()
 
     def __enter__(self) -> Stream:
         return self
@@ -168,6 +175,22 @@ class Stream:
     def __exit__(self, *_: object) -> None:
         if self._given.path != STANDARD_INPUT:
             self._file.close()
+
+    def _check_name(self) -> None:
+        """Raises for what is named like a compressed file, and is neither gzip, zstd nor text."""
+        path = self._given.path
+        if PurePath(path).suffix.lower() not in _PACKED:
+            return
+        try:
+            self._head += self._read_exactly(_LOOK - len(self._head))
+            codecs.getincrementaldecoder("utf-8")().decode(self._head)
+        except UnicodeDecodeError:
+            self._file.close()
+            message = f"the name of {path} says that it is compressed, its first bytes do not"
+            hint = "replace the file, or rename it if it is text"
+            raise CorpusError(f"{message}; {hint}", path=path, reason="damaged") from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
 
     def _read_exactly(self, size: int) -> bytes:
         data = b""
@@ -179,7 +202,7 @@ class Stream:
     def _unpacking(self) -> _Unpacked | None:
         if self._head.startswith(_GZIP):
             return _Unpacked(self._raw, lambda: zlib.decompressobj(31), 16 << 10, zlib.error)
-        if self._head == _ZSTD:
+        if self._head.startswith(_ZSTD):
             new, error = _zstd()
             # A few bytes can become 128 KB each; so memory stays bounded.
             return _Unpacked(self._raw, new, 4 << 10, error)

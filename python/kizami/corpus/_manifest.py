@@ -127,19 +127,31 @@ def _difference(before: Any, now: Any) -> str:
 
 
 def open_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder; None if it has none."""
+    """The manifest of a folder; None if it has none.
+
+    The error for one that is damaged, or of another version, has the reason "damaged"; that for a
+    file of somebody else, who may have given it the same name, has none.
+    """
     path = folder / MANIFEST
+    reason: str | None = "damaged"
     try:
         data = json.loads(path.read_bytes())
-        if data.pop("kind") != _KIND or data.pop("version") != _VERSION:
-            raise ValueError("it is of another kind or version")
+        if not isinstance(data, dict) or data.pop("kind", None) != _KIND:
+            reason = None
+            raise ValueError("it is of another kind")
+        if data.pop("version") != _VERSION:
+            raise ValueError("it is of another version")
         totals = Totals(**data.pop("totals"))
         return Manifest(totals=totals, **data)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        if isinstance(error, OSError):
+            reason = None
         message = f"{path} is no manifest of a corpus: {error}; choose another folder"
-        raise CorpusError(message, path=str(path)) from None
+        message += ", or overwrite" if reason else ""
+        facts = {"reason": reason} if reason else {}
+        raise CorpusError(message, path=str(path), **facts) from None
 
 
 def remove_leftovers(folder: Path, keep: int) -> None:

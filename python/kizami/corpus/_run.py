@@ -43,7 +43,7 @@ from kizami.corpus._manifest import (
 from kizami.corpus._rows import BLOCK, REASONS, TEXT, Place, Reading, Rows, read
 from kizami.corpus._shards import SHARD_FORMATS, shard_dtype
 from kizami.corpus._writer import HARMLESS, Damage, Encoded, Writer, cannot_write, documents_of
-from kizami.errors import CorpusError, InvalidValueError
+from kizami.errors import CorpusError, CorpusWriteError, InvalidValueError
 
 __all__ = ["Progress", "Report", "tokenize"]
 
@@ -271,6 +271,9 @@ def _locked(folder: Path) -> Iterator[None]:
     """The folder, made if need be, for one run at a time."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        message = f"{folder} is a file, not a folder; choose another name"
+        raise CorpusWriteError(message, path=str(folder)) from error
     except OSError as error:
         raise cannot_write(folder, error) from error
     try:
@@ -295,7 +298,12 @@ def _locked(folder: Path) -> Iterator[None]:
 def _begin(job: Job, folder: Path, resume: bool, overwrite: bool) -> Manifest:
     """The manifest to go on with; what is in the folder fits to it."""
     fresh = Manifest.new(job.settings, job.tokenizer, job.dtype, job.inputs)
-    before = open_manifest(folder)
+    try:
+        before = open_manifest(folder)
+    except CorpusError as error:
+        if not overwrite or getattr(error, "reason", None) != "damaged":
+            raise
+        before = None
     if before is None and not overwrite and leftovers(folder, 0):
         message = f"{folder} holds shards, but no {MANIFEST}; choose another folder, or overwrite"
         raise CorpusError(message, path=str(folder))

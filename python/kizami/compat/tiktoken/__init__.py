@@ -5,7 +5,10 @@
 `Encoding.from_tiktoken` take what is loaded already.
 """
 
+from kizami.compat.tiktoken import core as core
 from kizami.compat.tiktoken import load as load
+from kizami.compat.tiktoken import model as model
+from kizami.compat.tiktoken import registry as registry
 from kizami.compat.tiktoken._encoding import Encoding as Encoding
 from kizami.compat.tiktoken._models import encoding_name_for_model as encoding_name_for_model
 from kizami.compat.tiktoken._registry import encoding_for_model as encoding_for_model
@@ -14,9 +17,12 @@ from kizami.compat.tiktoken._registry import list_encoding_names as list_encodin
 
 __all__ = [
     "Encoding",
+    "core",
     "encoding_for_model",
     "encoding_name_for_model",
     "get_encoding",
     "list_encoding_names",
     "load",
+    "model",
+    "registry",
 ]

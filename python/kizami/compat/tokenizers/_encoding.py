@@ -33,7 +33,8 @@ class Encoding:
     Lists are made anew each time. An encoding keeps its text as long as it lives.
 
     `offsets`, and what is derived from them, raise `UnknownFormatError` for a text that a
-    normalizer changes by more than composing and decomposing (NFC and its like).
+    normalizer changes by more than composing and decomposing (NFC and its like), or in which two
+    added tokens take the same white space; so do `tokens` of the second kind.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_cached", "_overflowing", "_ranges", "_spans")
