@@ -214,7 +214,7 @@ impl Workers {
         self.shared.get_or_init(|| Shared::new().ok()).as_ref()
     }
 
-    /// Forgets all that was learned.
+    /// Drops the idle workers, and with them what they have learned; what all have learned stays.
     pub fn clear(&self) {
         self.list(Vec::clear);
     }
