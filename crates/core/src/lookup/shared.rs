@@ -4,10 +4,10 @@
 //! in place of a merge. Holds what fits under a [`Key`]; bounded in size, overwritten, never wiped.
 //!
 //! # Reading while others write
-//! An entry is four words: the key, and the ids with a number that counts its changes, odd while one is under way. Who reads
-//! looks at that number before and after, and takes only what did not change meanwhile. Who writes and finds
-//! the number odd leaves it: an entry is worth no wait. In the child of a fork an entry may stay odd for ever; its line then keeps
-//! what it has, soon or at once.
+//! An entry is four words: the key, and the ids with a number that counts its changes, odd while one is under way. Who
+//! reads looks at that number before and after, and takes only what did not change meanwhile. Who writes and finds the
+//! number odd leaves it: an entry is worth no wait. In the child of a fork an entry may stay odd for ever; its line then
+//! keeps what it has, soon or at once.
 //! The number has 43 bits, so it does not come round while a thread sleeps between two loads.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
