@@ -36,6 +36,14 @@ pub fn low_u8(value: u32) -> u8 {
     value as u8
 }
 
+/// The low 16 bits; for values that are known to be below 65,536.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::cast_possible_truncation)]
+pub fn low_u16(value: u32) -> u16 {
+    value as u16
+}
+
 /// The top `bits` bits of a hash, as an index; `bits` is 1 to 31.
 #[inline(always)]
 #[must_use]

@@ -3,16 +3,21 @@
 //! Rule: a high and a low surrogate side by side are the code point that they stand for; any other surrogate, and a unit
 //! above U+10FFFF, is U+FFFD.
 //!
-//! A block of units becomes one word of up to four bytes each, and a length, without a branch: the compiler makes vectors
-//! of that, compiled for the processor at hand. Then the words are written side by side, each over what was too long of
-//! the one before. Blocks of ASCII are narrowed; those that need the rule above go unit by unit.
+//! A block whose characters are below U+10000, as nearly all are, goes to what the processor has for it ([`Narrow`]). Where
+//! it has nothing, and for a block that holds characters beyond, units become words of up to four bytes each, and
+//! lengths, without a branch: the compiler makes vectors of that. Then the words are written side by side, each over
+//! what was too long of the one before. A block that needs the rule above goes unit by unit.
 
 use crate::error::{Error, reserve};
-use crate::num::{ix, low_u8};
-use crate::simd::{self, Task};
+use crate::num::{ix, low_u8, low_u16};
+use crate::simd::{self, Form, Task};
 
 /// Units a block.
-const BLOCK: usize = 16;
+pub(crate) const BLOCK: usize = 16;
+/// Bytes that a block may take.
+pub(crate) const BLOCK_BYTES: usize = 4 * BLOCK;
+/// Bytes written before they are appended: they stay near the processor, and only once are they zeros first.
+const ROOM: usize = 2048;
 
 /// A unit of a string.
 pub(crate) trait Unit: Copy + Default + Into<u32> {}
@@ -20,17 +25,46 @@ impl Unit for u8 {}
 impl Unit for u16 {}
 impl Unit for u32 {}
 
+/// A way to write sixteen characters below U+10000.
+pub(crate) trait Narrow: Copy {
+    /// Writes the UTF-8 of `units` to the beginning of `room`, and anything behind it; the number of bytes. None if there
+    /// are surrogates.
+    fn narrow(self, units: &[u16; BLOCK], room: &mut [u8; BLOCK_BYTES]) -> Option<usize>;
+}
+
+/// By plain code.
+#[derive(Clone, Copy)]
+struct Plain;
+
+impl Narrow for Plain {
+    #[inline(always)]
+    fn narrow(self, units: &[u16; BLOCK], room: &mut [u8; BLOCK_BYTES]) -> Option<usize> {
+        whole(&widen(units), room)
+    }
+}
+
 /// Appends the UTF-8 of `units` to `out`.
 ///
 /// # Errors
 /// [`Error::Memory`] if `out` cannot grow.
 pub(crate) fn append<T: Unit>(units: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
-    let start = out.len();
-    let bound = simd::level().run(Bound(units)) + 4 * BLOCK;
-    reserve(out, bound)?;
-    out.resize(start + bound, 0);
-    let written = simd::level().run(Transcode { units, out: &mut out[start..] });
-    out.truncate(start + written);
+    append_at_level(simd::level(), units, out)
+}
+
+fn append_at_level<T: Unit>(level: simd::Level, units: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut room = [0; ROOM];
+    let mut at = 0;
+    while at < units.len() {
+        let room = &mut room;
+        let (next, written) = match level.0 {
+            #[cfg(target_arch = "x86_64")]
+            Form::Avx2(narrow) => level.run(Transcode { narrow, units, at, room }),
+            _ => level.run(Transcode { narrow: Plain, units, at, room }),
+        };
+        reserve(out, written)?;
+        out.extend_from_slice(&room[..written]);
+        at = next;
+    }
     Ok(())
 }
 
@@ -45,41 +79,33 @@ fn len(unit: u32) -> u32 {
     1 + u32::from(unit >= 0x80) + u32::from(unit >= 0x800) + u32::from(unit >= 0x1_0000)
 }
 
-/// At least the length in UTF-8: a pair of surrogates counts as six bytes.
-struct Bound<'a, T>(&'a [T]);
-
-impl<T: Unit> Task for Bound<'_, T> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run(self) -> usize {
-        self.0.chunks(256).map(|units| ix(units.iter().fold(0, |sum, &unit| sum + len(unit.into())))).sum()
-    }
-}
-
-struct Transcode<'a, T> {
+/// The bytes of the units from `at` on, as many as there is room for: the next unit, and the number of bytes.
+struct Transcode<'a, T, N> {
+    narrow: N,
     units: &'a [T],
-    /// Longer than the result by a block of the longest.
-    out: &'a mut [u8],
+    at: usize,
+    room: &'a mut [u8; ROOM],
 }
 
-impl<T: Unit> Task for Transcode<'_, T> {
-    type Output = usize;
+impl<T: Unit, N: Narrow> Task for Transcode<'_, T, N> {
+    type Output = (usize, usize);
 
     #[inline(always)]
-    fn run(self) -> usize {
-        let Transcode { units, out } = self;
-        let (mut at, mut to) = (0, 0);
-        while at < units.len() {
+    fn run(self) -> (usize, usize) {
+        let Transcode { narrow, units, mut at, room } = self;
+        let mut to = 0;
+        while at < units.len()
+            && let Some(space) = room[to..].first_chunk_mut()
+        {
             let rest = &units[at..];
             let count = rest.len().min(BLOCK);
             let written = match rest.first_chunk() {
-                Some(block) => whole(block, &mut out[to..]),
+                Some(block) => any(narrow, block, space),
                 // Behind the last unit are zeros, each of which gives one byte; they are taken back.
                 None => {
                     let mut block = [T::default(); BLOCK];
                     block[..count].copy_from_slice(rest);
-                    whole(&block, &mut out[to..]).map(|bytes| bytes - (BLOCK - count))
+                    any(narrow, &block, space).map(|bytes| bytes - (BLOCK - count))
                 }
             };
             if let Some(bytes) = written {
@@ -88,35 +114,53 @@ impl<T: Unit> Task for Transcode<'_, T> {
             } else {
                 let end = at + count;
                 while at < end {
-                    (at, to) = one(units, at, out, to);
+                    (at, to) = one(units, at, room, to);
                 }
             }
         }
-        to
+        (at, to)
     }
 }
 
 /// Writes a block; the number of bytes. None if there are units in it that are no characters by themselves.
 #[inline(always)]
-fn whole<T: Unit>(units: &[T; BLOCK], out: &mut [u8]) -> Option<usize> {
-    let mut block = [0; BLOCK];
-    for (wide, &unit) in block.iter_mut().zip(units) {
+fn any<T: Unit>(narrow: impl Narrow, units: &[T; BLOCK], room: &mut [u8; BLOCK_BYTES]) -> Option<usize> {
+    let units = widen(units);
+    if units.iter().fold(0, |all, unit| all | unit) >= 0x1_0000 {
+        return whole(&units, room);
+    }
+    let mut halves = [0; BLOCK];
+    for (half, &unit) in halves.iter_mut().zip(&units) {
+        *half = low_u16(unit);
+    }
+    narrow.narrow(&halves, room)
+}
+
+#[inline(always)]
+fn widen<T: Unit>(units: &[T; BLOCK]) -> [u32; BLOCK] {
+    let mut wide = [0; BLOCK];
+    for (wide, &unit) in wide.iter_mut().zip(units) {
         *wide = unit.into();
     }
-    let room = out.first_chunk_mut::<{ 4 * BLOCK }>().expect("room for a block");
+    wide
+}
+
+/// The same for any units, by plain code.
+#[inline(always)]
+fn whole(block: &[u32; BLOCK], room: &mut [u8; BLOCK_BYTES]) -> Option<usize> {
     if block.iter().fold(0, |all, unit| all | unit) < 0x80 {
-        for (byte, &unit) in room.iter_mut().zip(&block) {
+        for (byte, &unit) in room.iter_mut().zip(block) {
             *byte = low_u8(unit);
         }
         return Some(BLOCK);
     }
     let odd = block.iter().fold(false, |odd, &unit| odd | is_surrogate(unit) | (unit > 0x10_ffff));
-    if odd { None } else { Some(words(&block, room)) }
+    if odd { None } else { Some(words(block, room)) }
 }
 
 /// Writes a block of code points, none of them a surrogate; the number of bytes.
 #[inline(always)]
-fn words(block: &[u32; BLOCK], room: &mut [u8; 4 * BLOCK]) -> usize {
+fn words(block: &[u32; BLOCK], room: &mut [u8; BLOCK_BYTES]) -> usize {
     let mut bytes = [0; BLOCK];
     let mut lens = [0; BLOCK];
     for i in 0..BLOCK {
@@ -177,18 +221,20 @@ mod tests {
 
     fn check(units: &[u32]) {
         let want = literal(units);
-        let mut out = b"before".to_vec();
-        append(units, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), format!("before{want}"), "{units:x?}");
+        check_units(units, &want);
         if let Ok(units) = units.iter().map(|&unit| u16::try_from(unit)).collect::<Result<Vec<_>, _>>() {
-            let mut out = Vec::new();
-            append(&units, &mut out).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), want, "{units:x?}");
+            check_units(&units, &want);
         }
         if let Ok(units) = units.iter().map(|&unit| u8::try_from(unit)).collect::<Result<Vec<_>, _>>() {
-            let mut out = Vec::new();
-            append(&units, &mut out).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), want, "{units:x?}");
+            check_units(&units, &want);
+        }
+    }
+
+    fn check_units<T: Unit>(units: &[T], want: &str) {
+        for level in simd::Level::all() {
+            let mut out = b"before".to_vec();
+            append_at_level(level, units, &mut out).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), format!("before{want}"), "{}", level.name());
         }
     }
 
@@ -220,6 +266,26 @@ mod tests {
                     check(&units);
                 }
             }
+        }
+    }
+    #[test]
+    fn every_mix_of_lengths_in_a_block() {
+        let kinds = [0x61, 0xe9, 0x4e2d];
+        for mix in 0..3usize.pow(8) {
+            let units: Vec<u32> = (0..8).map(|i| kinds[mix / 3usize.pow(i) % 3]).collect();
+            check(&[&units[..], &[0x62; 8], &units].concat());
+            check(&[&[0x62; 8], &units[..]].concat());
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_at_once() {
+        let kinds = [0x61, 0xe9, 0x4e2d, 0x1_f389, 0xd83d, 0xde00];
+        for len in [ROOM / 3, ROOM - 65, ROOM - 1, ROOM, 5000] {
+            for kind in kinds {
+                check(&vec![kind; len]);
+            }
+            check(&(0..len).map(|i| kinds[i * i / 7 % 6]).collect::<Vec<_>>());
         }
     }
 }

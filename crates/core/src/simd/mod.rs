@@ -10,6 +10,8 @@ mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_utf8;
 
 use std::sync::OnceLock;
 
