@@ -208,20 +208,33 @@ fn work_off<'t>(
 ) -> Result<Share<'t>, Error> {
     let mut worker = tokenizer.tables.workers.lend()?;
     let mut encoder = encoder(tokenizer, &mut worker);
-    let (mut parts, mut lens) = (Vec::new(), Vec::new());
-    let mut end = 0;
+    let mut mine = Vec::new();
     while let Some(group) = next() {
-        let start = end;
         for index in groups[group].clone() {
             run(&mut encoder, &jobs[index])?;
             if with_lens {
                 encoder.mark(1);
             }
         }
-        end = encoder.flush()?;
-        let mut before = start;
-        for (index, end) in groups[group].clone().zip(encoder.ends()) {
-            lens.push((index, end - std::mem::replace(&mut before, end)));
+        if !with_lens {
+            encoder.mark(1);
+        }
+        mine.push(group);
+    }
+    encoder.flush()?;
+    let mut ends = encoder.ends().into_iter();
+    let mut next_end = || ends.next().expect("a mark for each");
+    let (mut parts, mut lens) = (Vec::with_capacity(mine.len()), Vec::new());
+    let mut end = 0;
+    for group in mine {
+        let start = end;
+        if with_lens {
+            for index in groups[group].clone() {
+                let before = std::mem::replace(&mut end, next_end());
+                lens.push((index, end - before));
+            }
+        } else {
+            end = next_end();
         }
         parts.push((group, start..end));
     }

@@ -43,6 +43,7 @@ mod text;
 mod tokenizer;
 pub mod turn;
 pub mod unicode;
+mod unknown;
 mod utf8;
 mod vocab;
 mod worker;

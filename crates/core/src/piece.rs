@@ -1,21 +1,21 @@
 //! Text to ids, pre-token by pre-token: the loop that all time is spent in.
 //!
-//! Pre-tokens come in batches, and a batch goes through four passes: make keys and ask for the cache lines in which they
-//! fall; compare; solve what was not there; emit in order. So the far reads of a batch overlap instead of each being
-//! waited for, and the passes that see every pre-token have next to no branches.
+//! Pre-tokens come in batches, and a batch goes through two passes: make keys and ask for the cache lines in which they
+//! fall; compare, and put the ids into the output. So the far reads of a batch overlap instead of each being waited for,
+//! and the passes that see every pre-token have next to no branches. What is not in the cache leaves no gap in the output:
+//! it is remembered, with its place, and worked off with its like of several batches ([`crate::unknown`]).
 
 use crate::error::Error;
-use crate::lookup::cache::{Cache, Ids, LONG_IDS, Near};
+use crate::lookup::cache::{Cache, Ids, Near};
 use crate::lookup::shared::Shared;
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
-use crate::merge::known::{self, ShortKey};
-use crate::merge::{Scratch, Stretches};
-use crate::num::{ix, to_u32};
+use crate::num::ix;
 use crate::pretoken::{BATCH, Batch, Pattern};
 use crate::simd::{self, Level, Task};
 use crate::tables::Tables;
 use crate::text::Text;
-use crate::worker::{Output, Worker};
+use crate::unknown::Unknown;
+use crate::worker::{Room, Worker};
 
 /// A batch between the passes, by pre-token.
 #[derive(Debug)]
@@ -24,39 +24,13 @@ pub(crate) struct Probes {
     keys: [Key; BATCH],
     /// Of the key, or of the long key if the pre-token is too long for a key; 0 if for both.
     hashes: [u64; BATCH],
-    answers: [Ids<LONG_IDS>; BATCH],
-    /// Pre-tokens without an answer.
-    misses: [u32; BATCH],
-    missing: usize,
-    /// Ids of pre-tokens that have too many for an answer.
-    spilled: Vec<u32>,
     /// Places in the batch, in ascending order, of which somebody wants to know where they are in the output.
     marks: Vec<usize>,
 }
 
 impl Default for Probes {
     fn default() -> Self {
-        Probes {
-            keys: [Key::EMPTY; BATCH],
-            hashes: [0; BATCH],
-            answers: [Ids::default(); BATCH],
-            misses: [0; BATCH],
-            missing: 0,
-            spilled: Vec::new(),
-            marks: Vec::new(),
-        }
-    }
-}
-
-impl Probes {
-    /// Turns the marks into places of the output, which holds `before` ids before this batch of `n` pre-tokens.
-    fn place_marks(&mut self, n: usize, mut before: usize, ends: &mut Vec<usize>) {
-        let mut at = 0;
-        for mark in self.marks.drain(..) {
-            before += self.answers[at..mark.min(n)].iter().map(Ids::total).sum::<usize>();
-            at = mark;
-            ends.push(before);
-        }
+        Probes { keys: [Key::EMPTY; BATCH], hashes: [0; BATCH], marks: Vec::new() }
     }
 }
 
@@ -74,6 +48,8 @@ impl<'a> Encoder<'a> {
     pub fn new(tables: &'a Tables, pattern: &'a Pattern, worker: &'a mut Worker) -> Self {
         worker.batch.clear();
         worker.probes.marks.clear();
+        worker.unknown.clear();
+        worker.ends.clear();
         Encoder { tables, pattern, level: simd::level(), base: &[], worker }
     }
 
@@ -83,7 +59,7 @@ impl<'a> Encoder<'a> {
         let (base, from, to) =
             if self.pattern.looks_behind() { (&base[from..to], 0, to - from) } else { (base, from, to) };
         if !std::ptr::eq(self.base, base) {
-            self.flush()?;
+            self.pass()?;
             self.base = base;
         }
         let mut at = from;
@@ -92,19 +68,20 @@ impl<'a> Encoder<'a> {
             if at == to {
                 return Ok(());
             }
-            self.flush()?;
+            self.pass()?;
         }
     }
 
     /// The same for a whole text that is not UTF-8 yet.
     pub fn wide(&mut self, text: Text<'_>) -> Result<(), Error> {
-        self.flush()?;
+        self.pass()?;
         let mut utf8 = std::mem::take(&mut self.worker.utf8);
         utf8.clear();
         text.append_utf8(&mut utf8)?;
-        let mut encoder = Encoder::new(self.tables, self.pattern, self.worker);
+        let mut encoder =
+            Encoder { tables: self.tables, pattern: self.pattern, level: self.level, base: &[], worker: self.worker };
         encoder.text(&utf8, 0, utf8.len())?;
-        encoder.flush()?;
+        encoder.pass()?;
         self.worker.utf8 = utf8;
         Ok(())
     }
@@ -112,7 +89,7 @@ impl<'a> Encoder<'a> {
     /// Adds an id.
     pub fn id(&mut self, id: u32) -> Result<(), Error> {
         if self.worker.batch.is_full() {
-            self.flush()?;
+            self.pass()?;
         }
         self.worker.batch.push_id(id);
         Ok(())
@@ -124,26 +101,40 @@ impl<'a> Encoder<'a> {
         probes.marks.extend(std::iter::repeat_n(batch.ranges().len(), times));
     }
 
-    /// For each mark, as far as it was flushed, the number of ids before it in the output. Forgets them.
+    /// For each mark until the last [`Encoder::flush`], the number of ids before it in the output. Forgets them.
     pub fn ends(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.worker.ends)
     }
 
-    /// Puts all ids so far into the output; returns how many it holds.
-    pub fn flush(&mut self) -> Result<usize, Error> {
-        let Worker { batch, probes, scratch, cache, out, ends, .. } = &mut *self.worker;
+    /// Works off the batch.
+    fn pass(&mut self) -> Result<(), Error> {
+        let Worker { batch, probes, cache, out, unknown, .. } = &mut *self.worker;
         let ranges = batch.ranges();
         if ranges.is_empty() {
-            probes.place_marks(0, out.len(), ends);
-        } else {
-            let shared = self.tables.workers.shared();
-            self.level.run(Look { text: self.base, ranges, probes, cache, words: &self.tables.words, shared });
-            solve(self.tables, self.base, ranges, probes, cache, scratch);
-            probes.place_marks(ranges.len(), out.len(), ends);
-            self.level.run(Emit { answers: &probes.answers[..ranges.len()], spilled: &probes.spilled, out })?;
-            batch.clear();
+            probes.marks.drain(..).for_each(|_| unknown.mark(out.len()));
+            return Ok(());
         }
-        Ok(out.len())
+        let room = out.room(BATCH)?;
+        let shared = self.tables.workers.shared();
+        let words = &self.tables.words;
+        let len = self.level.run(Look { text: self.base, ranges, probes, cache, words, shared, unknown, room });
+        out.set_len(len);
+        batch.clear();
+        if self.worker.unknown.is_enough(len) { self.solve() } else { Ok(()) }
+    }
+
+    /// Works off what is unknown.
+    fn solve(&mut self) -> Result<(), Error> {
+        let Worker { unknown, cache, scratch, out, ends, .. } = &mut *self.worker;
+        unknown.solve(self.tables, cache, scratch);
+        unknown.place(out, ends)
+    }
+
+    /// Puts all ids so far into the output; returns how many it holds.
+    pub fn flush(&mut self) -> Result<usize, Error> {
+        self.pass()?;
+        self.solve()?;
+        Ok(self.worker.out.len())
     }
 
     /// Forgets the output.
@@ -152,7 +143,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The first two passes.
+/// Both passes of a batch; the number of ids in the output then.
 struct Look<'a> {
     text: &'a [u8],
     ranges: &'a [(u32, u32)],
@@ -160,54 +151,158 @@ struct Look<'a> {
     cache: &'a mut Cache,
     words: &'a WordTable,
     shared: Option<&'a Shared>,
+    unknown: &'a mut Unknown,
+    room: Room<'a>,
 }
 
 impl Task for Look<'_> {
-    type Output = ();
+    type Output = usize;
 
     #[inline(always)]
-    fn run(self) {
-        let Look { text, ranges, probes, cache, words, shared } = self;
-        let Probes { keys, hashes, answers, misses, missing, .. } = probes;
+    fn run(self) -> usize {
+        let Look { text, ranges, probes, cache, words, shared, unknown, room } = self;
+        let Room { slots, len: before } = room;
+        let Probes { keys, hashes, marks } = probes;
         // Slices of one length: no index below is checked.
         let n = ranges.len();
         let (keys, hashes) = (&mut keys[..n], &mut hashes[..n]);
-        let answers = &mut answers[..n];
         let mut near = cache.near();
-        for i in 0..n {
-            (keys[i], hashes[i]) = look_ahead(text, ranges[i], &near);
-        }
-        let mut count = 0;
-        for i in 0..n {
-            if let Some(ids) = near.hit(keys[i], hashes[i])
-                && !ids.are_elsewhere()
-            {
-                answers[i].set(ids);
-            } else {
-                // Asked for now, needed when the rest has been compared.
-                words.prefetch(hashes[i]);
-                if let Some(shared) = shared {
-                    shared.prefetch(hashes[i]);
-                }
-                misses[count] = to_u32(i);
-                count += 1;
+        let mut at = 0;
+        while at < n {
+            at = short_keys(text, ranges, keys, hashes, at, &near);
+            if at < n {
+                (keys[at], hashes[at]) = long_key(text, ranges[at], &near);
+                at += 1;
             }
         }
-        *missing = count;
-        cache.note_hits(n - count);
+        let mut slots = Slots { slots, len: 0 };
+        let mut misses = 0;
+        let mut marks = marks.drain(..).peekable();
+        let mut at = 0;
+        loop {
+            while marks.next_if(|&mark| mark <= at).is_some() {
+                unknown.mark(before + slots.len);
+            }
+            if at == n {
+                break;
+            }
+            let until = marks.peek().map_or(n, |&mark| mark.min(n));
+            while at < until {
+                at = short_hits(&keys[..until], &hashes[..until], at, &mut near, &mut slots);
+                if at < until {
+                    misses += 1;
+                    let one = One { range: ranges[at], key: keys[at], hash: hashes[at] };
+                    if !one.is_no_short_hit(text, &mut near, &mut slots) {
+                        // Asked for now, needed some batches later.
+                        words.prefetch(one.hash);
+                        if let Some(shared) = shared {
+                            shared.prefetch(one.hash);
+                        }
+                        unknown.push(before + slots.len, one.piece(text), one.key, one.hash);
+                    }
+                    at += 1;
+                }
+            }
+        }
+        cache.note_hits(n - misses);
+        before + slots.len
     }
 }
 
-/// The key of a pre-token, and the hash of its key or long key; the line is asked for.
-#[inline(always)]
-fn look_ahead(text: &[u8], (from, to): (u32, u32), near: &Near<'_>) -> (Key, u64) {
-    let len = ix(to.wrapping_sub(from));
-    if len <= MAX_KEY_BYTES {
-        let key = Key::load(text, ix(from), len);
-        let hash = key.hash();
-        near.prefetch(hash);
-        return (key, hash);
+/// The room of a batch, and how much of it is used.
+struct Slots<'a> {
+    slots: &'a mut [u32],
+    len: usize,
+}
+
+impl Slots<'_> {
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, ids: &Ids<N>) {
+        // All places at once: cheaper than a loop of unknown length.
+        ids.write_to(self.slots[self.len..].first_chunk_mut().expect("room for a batch"));
+        self.len += ids.count();
     }
+}
+
+/// Adds the ids of the pre-tokens from `at` on as far as the cache knows them by a short key; the first that it does not.
+/// (A function of its own, compiled for the plain processor, so that all that it needs stays in registers.)
+#[inline(never)]
+fn short_hits(keys: &[Key], hashes: &[u64], at: usize, near: &mut Near<'_>, slots: &mut Slots<'_>) -> usize {
+    let (mut here, mut len) = (at, slots.len);
+    for (&key, &hash) in keys[at..].iter().zip(&hashes[at..]) {
+        let Some(ids) = near.hit(key, hash) else { break };
+        if ids.are_elsewhere() {
+            break;
+        }
+        ids.write_to(slots.slots[len..].first_chunk_mut().expect("room for a batch"));
+        len += ids.count();
+        here += 1;
+    }
+    slots.len = len;
+    here
+}
+
+/// A pre-token of a batch.
+struct One {
+    range: (u32, u32),
+    key: Key,
+    hash: u64,
+}
+
+impl One {
+    #[inline(always)]
+    fn piece<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        &text[ix(self.range.0)..ix(self.range.1)]
+    }
+
+    /// Adds the ids if they are known, though not by a short key.
+    #[inline(always)]
+    fn is_no_short_hit(&self, text: &[u8], near: &mut Near<'_>, slots: &mut Slots<'_>) -> bool {
+        if let Some(id) = Batch::id_of(self.range) {
+            slots.add(&Ids::<1>::one(id));
+            return true;
+        }
+        let piece = self.piece(text);
+        if piece.len() > MAX_KEY_BYTES
+            && let Some(key) = LongKey::new(piece)
+            && let Some(ids) = near.hit_long(&key, self.hash)
+        {
+            slots.add(ids);
+            return true;
+        }
+        false
+    }
+}
+
+/// Makes the keys of the pre-tokens from `at` on, as far as they are short, and their hashes, and asks for their lines; the
+/// first that is not. (A function of its own as well.)
+#[inline(never)]
+fn short_keys(
+    text: &[u8],
+    ranges: &[(u32, u32)],
+    keys: &mut [Key],
+    hashes: &mut [u64],
+    at: usize,
+    near: &Near<'_>,
+) -> usize {
+    let mut here = at;
+    for ((&(from, to), key), hash) in ranges[at..].iter().zip(&mut keys[at..]).zip(&mut hashes[at..]) {
+        let len = ix(to.wrapping_sub(from));
+        if len > MAX_KEY_BYTES {
+            break;
+        }
+        *key = Key::load(text, ix(from), len);
+        *hash = key.hash();
+        near.prefetch(*hash);
+        here += 1;
+    }
+    here
+}
+
+/// No key, and the hash of the long key, of a pre-token that is longer; its line is asked for.
+#[inline(always)]
+fn long_key(text: &[u8], (from, to): (u32, u32), near: &Near<'_>) -> (Key, u64) {
+    let len = ix(to.wrapping_sub(from));
     if len > MAX_LONG_KEY_BYTES {
         // A very long pre-token, or an id.
         return (Key::EMPTY, 0);
@@ -216,267 +311,3 @@ fn look_ahead(text: &[u8], (from, to): (u32, u32), near: &Near<'_>) -> (Key, u64
     near.prefetch_long(hash);
     (Key::EMPTY, hash)
 }
-
-/// The third pass: answers for what the second one did not find.
-#[inline]
-fn solve(
-    tables: &Tables,
-    text: &[u8],
-    ranges: &[(u32, u32)],
-    probes: &mut Probes,
-    cache: &mut Cache,
-    scratch: &mut Scratch,
-) {
-    let Probes { keys, hashes, answers, misses, missing, spilled, .. } = probes;
-    spilled.clear();
-    let mut unknown = 0;
-    for at in 0..*missing {
-        let miss = misses[at];
-        let (from, to) = ranges[ix(miss)];
-        if let Some(id) = Batch::id_of((from, to)) {
-            answers[ix(miss)] = Ids::one(id);
-            continue;
-        }
-        let (piece, hash) = (&text[ix(from)..ix(to)], hashes[ix(miss)]);
-        if let Some(key) = LongKey::new(piece) {
-            if piece.len() <= MAX_KEY_BYTES {
-                // Under its long key, perhaps.
-                if cache.get(keys[ix(miss)], hash).is_some() {
-                    cache.near().prefetch_long(key.hash());
-                }
-            } else if let Some(ids) = cache.get_long(&key, hash) {
-                answers[ix(miss)] = ids;
-                continue;
-            }
-        }
-        misses[unknown] = miss;
-        unknown += 1;
-    }
-    let mut waiting = 0;
-    scratch.words.clear();
-    for at in 0..unknown {
-        let miss = misses[at];
-        let (from, to) = ranges[ix(miss)];
-        let (piece, key, hash) = (&text[ix(from)..ix(to)], keys[ix(miss)], hashes[ix(miss)]);
-        let ids = if piece.len() <= MAX_KEY_BYTES {
-            // An equal pre-token of this batch may have put it there.
-            if let Some(ids) = recall(tables, piece, key, hash, cache) {
-                answers[ix(miss)] = ids;
-                continue;
-            }
-            if key.is_ascii() && tables.merges.in_stages() {
-                scratch.words.push(key);
-                misses[waiting] = miss;
-                waiting += 1;
-                continue;
-            }
-            let ids = merge_in_stretches(tables, piece, cache, scratch);
-            keep(tables, piece, key, hash, ids, cache);
-            ids
-        } else {
-            encode_long(tables, piece, hash, cache, scratch)
-        };
-        answers[ix(miss)] = answer(ids, spilled);
-    }
-    if waiting > 0 {
-        scratch.words.merge(&tables.merges);
-        for (ids, miss) in scratch.words.results().zip(misses).map(|(ids, &mut miss)| (ids, ix(miss))) {
-            tables.vocab.to_ids(ids);
-            let (from, to) = ranges[miss];
-            keep(tables, &text[ix(from)..ix(to)], keys[miss], hashes[miss], ids, cache);
-            answers[miss] = answer(ids, spilled);
-        }
-    }
-}
-
-/// Ids as an answer; `spilled` takes those that do not fit in one.
-#[inline]
-fn answer(ids: &[u32], spilled: &mut Vec<u32>) -> Ids<LONG_IDS> {
-    Ids::pack(ids).unwrap_or_else(|| {
-        spilled.extend_from_slice(ids);
-        Ids::spilled(spilled.len() - ids.len(), ids.len())
-    })
-}
-
-/// The last pass: all answers, in order.
-struct Emit<'a> {
-    answers: &'a [Ids<LONG_IDS>],
-    spilled: &'a [u32],
-    out: &'a mut Output,
-}
-
-impl Task for Emit<'_> {
-    type Output = Result<(), Error>;
-
-    #[inline(always)]
-    fn run(self) -> Result<(), Error> {
-        self.out.emit(self.answers, self.spilled)
-    }
-}
-
-/// The ids of a pre-token that has a short key, if they are known: looked up wherever they may be.
-#[inline]
-fn recall(tables: &Tables, piece: &[u8], key: Key, hash: u64, cache: &mut Cache) -> Option<Ids<LONG_IDS>> {
-    match cache.get(key, hash).or_else(|| cache.get_before(key, hash)) {
-        Some(ids) if ids.are_elsewhere() => {
-            let (key, hash) = long_key(piece);
-            cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash))
-        }
-        Some(ids) => Some(ids.widen()),
-        None => {
-            let ids = match tables.words.find_key(key, hash) {
-                Some(id) => Ids::one(id),
-                None => tables.workers.shared()?.get(key, hash)?,
-            };
-            cache.put(key, hash, ids);
-            Some(ids.widen())
-        }
-    }
-}
-
-/// Puts the ids of a pre-token that has a short key where [`recall`] will find them.
-#[inline]
-fn keep(tables: &Tables, piece: &[u8], key: Key, hash: u64, ids: &[u32], cache: &mut Cache) {
-    // An equal pre-token of the batch may have been kept, or the note that the ids are elsewhere is there already.
-    let known = cache.get(key, hash).is_some();
-    if let Some(packed) = Ids::pack(ids) {
-        if !known {
-            cache.put(key, hash, packed);
-            if let Some(shared) = tables.workers.shared() {
-                shared.put(key, hash, ids);
-            }
-        }
-    } else if let Some(ids) = Ids::pack(ids) {
-        if !known {
-            cache.put(key, hash, Ids::ELSEWHERE);
-        }
-        let (key, hash) = long_key(piece);
-        if cache.get_long(&key, hash).is_none() {
-            cache.put_long(&key, hash, ids);
-        }
-    }
-}
-
-/// The long key of a short pre-token, and its hash.
-fn long_key(piece: &[u8]) -> (LongKey, u64) {
-    let key = LongKey::load(piece, 0, piece.len());
-    (key, key.hash())
-}
-
-/// The ids of a pre-token that is too long for a short key; `hash` is that of its long key, if it has one.
-#[inline(never)]
-fn encode_long<'a>(tables: &Tables, piece: &[u8], hash: u64, cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    let key = LongKey::new(piece);
-    let known = key.and_then(|key| cache.get_long(&key, hash).or_else(|| cache.get_long_before(&key, hash)));
-    if let Some(ids) = known {
-        return scratch.some(&ids.places()[..ids.count()]);
-    }
-    let ids = match tables.words.find_long(&tables.vocab, piece) {
-        Some(id) => scratch.one(id),
-        None => merge_in_stretches(tables, piece, cache, scratch),
-    };
-    if let (Some(key), Some(ids)) = (key, Ids::pack(ids)) {
-        cache.put_long(&key, hash, ids);
-    }
-    ids
-}
-
-/// Leaves the ids of the BPE result in `scratch.tokens`.
-#[inline]
-fn merge(tables: &Tables, piece: &[u8], scratch: &mut Scratch) {
-    tables.merges.merge(piece, scratch);
-    tables.vocab.to_ids(&mut scratch.tokens);
-}
-
-/// BPE of a pre-token that is no token: stretch by stretch where no join can cross a border.
-fn merge_in_stretches<'a>(tables: &Tables, piece: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    let merges = &tables.merges;
-    if piece.is_ascii() {
-        merge(tables, piece, scratch);
-        return &scratch.tokens;
-    }
-    let mut buffers = std::mem::take(&mut scratch.stretches);
-    let Stretches { ends, padded, ids, known } = &mut buffers;
-    let ends = merges.borders.stretches(piece, ends);
-    if ends.len() == 1 {
-        scratch.stretches = buffers;
-        merge(tables, piece, scratch);
-        return &scratch.tokens;
-    }
-    // A copy with room behind it: a key is loaded with sixteen bytes at once.
-    padded.clear();
-    padded.extend_from_slice(piece);
-    padded.resize(piece.len() + 16, 0);
-    ids.clear();
-    let known = known.get_or_insert_default();
-    let mut start = 0;
-    for end in ends.iter().map(|&end| ix(end)) {
-        let stretch = &piece[start..end];
-        if stretch.len() > MAX_KEY_BYTES {
-            ids.extend_from_slice(encode_long_stretch(tables, stretch, cache, scratch));
-        } else if stretch.len() <= known::MAX_BYTES {
-            let short_key = ShortKey::load(padded, start, end);
-            if !known.append(short_key, ids) {
-                let key = stretch_key(tables, padded, start, end);
-                let found = encode_stretch(tables, stretch, key, cache, scratch);
-                known.put(short_key, found);
-                ids.extend_from_slice(found);
-            }
-        } else {
-            let key = stretch_key(tables, padded, start, end);
-            ids.extend_from_slice(encode_stretch(tables, stretch, key, cache, scratch));
-        }
-        start = end;
-    }
-    scratch.stretches = buffers;
-    &scratch.stretches.ids
-}
-
-/// The key of a stretch. Where a token is not its own BPE result, a whole pre-token of the same bytes may have other ids,
-/// and they share no entry.
-#[inline(always)]
-fn stretch_key(tables: &Tables, text: &[u8], start: usize, end: usize) -> Key {
-    let key = Key::load(text, start, end - start);
-    if tables.whole_is_merged { key } else { key.of_part() }
-}
-
-/// The ids of a stretch that has a short key, see [`stretch_key`].
-#[inline]
-fn encode_stretch<'a>(
-    tables: &Tables,
-    stretch: &[u8],
-    key: Key,
-    cache: &mut Cache,
-    scratch: &'a mut Scratch,
-) -> &'a [u32] {
-    let hash = key.hash();
-    if let Some(ids) = cache.get(key, hash).filter(|ids| !ids.are_elsewhere()) {
-        cache.note_hits(1);
-        return scratch.some(&ids.places()[..ids.count()]);
-    }
-    merge(tables, stretch, scratch);
-    if let Some(ids) = Ids::pack(&scratch.tokens) {
-        cache.put(key, hash, ids);
-    }
-    &scratch.tokens
-}
-
-/// The ids of a stretch that is too long for a short key.
-fn encode_long_stretch<'a>(tables: &Tables, stretch: &[u8], cache: &mut Cache, scratch: &'a mut Scratch) -> &'a [u32] {
-    let key = LongKey::new(stretch).map(|key| if tables.whole_is_merged { key } else { key.of_part() });
-    let Some((key, hash)) = key.map(|key| (key, key.hash())) else {
-        merge(tables, stretch, scratch);
-        return &scratch.tokens;
-    };
-    if let Some(ids) = cache.get_long(&key, hash) {
-        return scratch.some(&ids.places()[..ids.count()]);
-    }
-    merge(tables, stretch, scratch);
-    if let Some(ids) = Ids::pack(&scratch.tokens) {
-        cache.put_long(&key, hash, ids);
-    }
-    &scratch.tokens
-}
-
-// A short pre-token has a long key, too.
-const _: () = assert!(MAX_KEY_BYTES < MAX_LONG_KEY_BYTES);

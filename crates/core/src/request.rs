@@ -18,10 +18,12 @@ use crate::turn;
 
 /// Most bytes of text a job: what fits in a core's own cache, with its ids and what was learned.
 pub(crate) const JOB_BYTES: usize = 64 << 10;
-/// Fewest bytes of text a job when there is more than one thread: what it takes to wake one.
-const LEAST_JOB_BYTES: usize = 8 << 10;
+/// Fewest bytes of text a job when there is more than one thread.
+const LEAST_JOB_BYTES: usize = 4 << 10;
 /// Jobs a thread, so that none waits for long for the others at the end.
-const JOBS_A_THREAD: usize = 4;
+const JOBS_A_THREAD: usize = 8;
+/// Bytes of text for which a thread is worth waking.
+const LEAST_BYTES_A_THREAD: usize = 16 << 10;
 /// Requests below this many bytes use processors that are idle, no others.
 const LARGE_BYTES: usize = 256 << 10;
 /// Segments up to this many bytes are copied side by side, so that they share batches.
@@ -255,7 +257,7 @@ impl<'a> Request<'a> {
 
     /// Threads that are worth waking, and bytes a job for them.
     pub fn threads(&self) -> (usize, usize) {
-        let worth = self.bytes / (2 * LEAST_JOB_BYTES);
+        let worth = self.bytes / LEAST_BYTES_A_THREAD;
         if worth < 2 {
             return (1, JOB_BYTES);
         }

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 
 use crate::error::Error;
-use crate::lookup::cache::{Cache, Ids, LONG_IDS};
+use crate::lookup::cache::{Cache, LONG_IDS};
 use crate::lookup::shared::Shared;
 use crate::merge::Scratch;
 use crate::piece::Probes;
 use crate::pretoken::{BATCH, Batch};
+use crate::unknown::Unknown;
 
 /// Idle workers kept.
 const MAX_IDLE: usize = 32;
@@ -27,6 +28,7 @@ pub(crate) struct Worker {
     pub probes: Probes,
     pub scratch: Scratch,
     pub cache: Cache,
+    pub unknown: Unknown,
     pub out: Output,
     /// Places of the output that an encoder marked.
     pub ends: Vec<usize>,
@@ -41,6 +43,7 @@ impl Worker {
             probes: Probes::default(),
             scratch: Scratch::default(),
             cache: Cache::new()?,
+            unknown: Unknown::default(),
             out: Output::default(),
             ends: Vec::new(),
             utf8: Vec::new(),
@@ -48,16 +51,19 @@ impl Worker {
     }
 }
 
-/// Room that there is at the start of a batch, and again after each [`Output::extend`]: enough to emit an entry of the
-/// cache for every pre-token of the batch, with all its places.
-const ROOM: usize = BATCH * LONG_IDS;
-
 /// Ids as they are made.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     /// The first `len` are ids, all others room.
     ids: Vec<u32>,
     len: usize,
+}
+
+/// Room for the ids of a batch: those of a pre-token are written with all places of an entry of the cache.
+pub(crate) struct Room<'a> {
+    pub slots: &'a mut [u32],
+    /// Ids before it.
+    pub len: usize,
 }
 
 impl Output {
@@ -74,54 +80,65 @@ impl Output {
         self.len = 0;
     }
 
-    /// Makes room for a batch.
+    /// Room behind the ids for those of so many pre-tokens that the cache knows.
     #[inline(always)]
-    pub fn begin_batch(&mut self) -> Result<(), Error> {
-        if self.ids.len() < self.len + ROOM { self.grow(0) } else { Ok(()) }
+    pub fn room(&mut self, pre_tokens: usize) -> Result<Room<'_>, Error> {
+        self.make_room(pre_tokens * LONG_IDS)?;
+        Ok(Room { slots: &mut self.ids[self.len..], len: self.len })
+    }
+
+    /// Takes over what was written into the room.
+    ///
+    /// # Panics
+    /// Beyond the room.
+    #[inline(always)]
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len <= self.ids.len(), "no more ids than there is room for");
+        self.len = len;
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, more: usize) -> Result<(), Error> {
+        if self.ids.len() < self.len + more { self.grow(more) } else { Ok(()) }
     }
 
     #[cold]
     fn grow(&mut self, more: usize) -> Result<(), Error> {
         // Half as much again, so that growing costs a constant amount an id.
-        let size = (self.len + more).max(self.len + self.len / 2) + ROOM;
+        let size = (self.len + more).max(self.len + self.len / 2 + BATCH * LONG_IDS);
         let missing = size - self.ids.len();
         crate::error::reserve(&mut self.ids, missing)?;
         self.ids.resize(size, 0);
         Ok(())
     }
 
-    /// Adds the ids of all answers of a batch, in order; `spilled` has those that did not fit in one.
-    #[inline(always)]
-    pub fn emit(&mut self, answers: &[Ids<LONG_IDS>], spilled: &[u32]) -> Result<(), Error> {
-        self.begin_batch()?;
-        let mut rest = answers.iter();
-        loop {
-            let (ids, mut len) = (&mut self.ids[..], self.len);
-            let mut spill = None;
-            for answer in rest.by_ref() {
-                spill = answer.spill();
-                if spill.is_some() {
-                    break;
-                }
-                // All places at once: cheaper than a loop of unknown length.
-                answer.write_to(ids[len..].first_chunk_mut().expect("room for a batch"));
-                len += answer.count();
-            }
-            self.len = len;
-            let Some(range) = spill else { return Ok(()) };
-            self.extend(&spilled[range])?;
-        }
+    /// Makes `more` ids out of nothing, which [`Gaps::fill`] brings where they belong.
+    pub fn open(&mut self, more: usize) -> Result<Gaps<'_>, Error> {
+        self.make_room(more)?;
+        let from = self.len;
+        self.len += more;
+        Ok(Gaps { ids: &mut self.ids[..self.len], from, to: self.len })
     }
+}
 
-    /// Adds ids.
+/// Ids that move up, the last ones first.
+pub(crate) struct Gaps<'a> {
+    ids: &'a mut [u32],
+    /// End of those that have not moved yet, and of where they will be.
+    from: usize,
+    to: usize,
+}
+
+impl Gaps<'_> {
+    /// Puts `ids` behind the first `at`: no more than all those before.
     #[inline]
-    pub fn extend(&mut self, ids: &[u32]) -> Result<(), Error> {
-        if self.ids.len() < self.len + ids.len() + ROOM {
-            self.grow(ids.len())?;
-        }
-        self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
-        self.len += ids.len();
-        Ok(())
+    pub fn fill(&mut self, at: usize, ids: &[u32]) {
+        self.to -= self.from - at;
+        self.ids.copy_within(at..self.from, self.to);
+        self.from = at;
+        let end = self.to;
+        self.to -= ids.len();
+        self.ids[self.to..end].copy_from_slice(ids);
     }
 }
 

@@ -140,21 +140,15 @@ impl Ids<SHORT_IDS> {
     #[must_use]
     pub fn widen(&self) -> Ids<LONG_IDS> {
         let mut wide = Ids::default();
-        wide.set(self);
+        wide.0[..SHORT_IDS].copy_from_slice(&self.0);
         wide
     }
 }
 
-impl Ids<LONG_IDS> {
-    /// Takes over `ids`; the other places keep what they have, which [`Ids::count`] does not reach.
-    #[inline(always)]
-    pub fn set(&mut self, ids: &Ids<SHORT_IDS>) {
-        self.0[..SHORT_IDS].copy_from_slice(&ids.0);
-    }
-
+impl<const N: usize> Ids<N> {
     /// Writes all places to `slots`; those from [`Ids::count`] on may hold anything.
     #[inline(always)]
-    pub fn write_to(&self, slots: &mut [u32; LONG_IDS]) {
+    pub fn write_to(&self, slots: &mut [u32; N]) {
         // All are masked, not only the first: that is one vector instruction, and a copy that is mended afterwards is not.
         for (slot, place) in slots.iter_mut().zip(self.0) {
             *slot = place & ID_MASK;
@@ -222,19 +216,11 @@ impl<L: Plain> Lines<L> {
         }
     }
 
-    /// The same for writing, given the small table.
-    #[inline(always)]
-    fn among<'a>(&'a mut self, small: &'a mut [L]) -> (&'a mut [L], u32) {
-        match &mut self.large {
-            Some(large) => (large.view_mut(0..LINE << self.large_bits), self.large_bits),
-            None => (small, SMALL_BITS),
-        }
-    }
-
+    /// The same for writing.
     #[inline(always)]
     fn lines_mut<'a>(&'a mut self, first: &'a mut Zeros) -> (&'a mut [L], u32) {
         let small = first.view_mut(self.small.clone());
-        self.among(small)
+        among(&mut self.large, self.large_bits, small)
     }
 
     /// The small table, if it is to be asked for what the large one has not.
@@ -256,6 +242,15 @@ impl<L: Plain> Lines<L> {
     }
 }
 
+/// The large table if there is one, else the small one; and its number of lines as a power of two.
+#[inline(always)]
+fn among<'a, L: Plain>(large: &'a mut Option<Zeros>, large_bits: u32, small: &'a mut [L]) -> (&'a mut [L], u32) {
+    match large {
+        Some(large) => (large.view_mut(0..LINE << large_bits), large_bits),
+        None => (small, SMALL_BITS),
+    }
+}
+
 /// The cache of one worker.
 #[derive(Debug)]
 pub struct Cache {
@@ -270,8 +265,9 @@ pub struct Cache {
 pub struct Near<'a> {
     pairs: &'a mut [Pair],
     pair_bits: u32,
-    singles: &'a [Single],
+    singles: &'a mut [Single],
     single_bits: u32,
+    single_hits: &'a mut usize,
 }
 
 impl Near<'_> {
@@ -301,6 +297,29 @@ impl Near<'_> {
         }
         Some(&line.ids[0])
     }
+
+    /// As [`Cache::get_long`].
+    #[inline(always)]
+    #[must_use]
+    pub fn hit_long(&mut self, key: &LongKey, hash: u64) -> Option<&Ids<LONG_IDS>> {
+        let at = find_long(self.singles, self.single_bits, key, hash)?;
+        *self.single_hits += 1;
+        Some(&self.singles[at].ids)
+    }
+}
+
+/// Where in a table the entry is, if it is there: in the first place of its two by now.
+#[inline(always)]
+fn find_long(lines: &mut [Single], bits: u32, key: &LongKey, hash: u64) -> Option<usize> {
+    let at = high_bits(hash, bits);
+    if lines[at].key != *key {
+        // The line beside is second place.
+        if lines[at ^ 1].key != *key {
+            return None;
+        }
+        lines.swap(at, at ^ 1);
+    }
+    Some(at)
 }
 
 impl Pair {
@@ -332,9 +351,10 @@ impl Cache {
     #[must_use]
     pub fn near(&mut self) -> Near<'_> {
         let (pairs, singles) = self.first.split(LINE << SMALL_BITS);
-        let (pairs, pair_bits) = self.pairs.among(pairs);
-        let (singles, single_bits) = self.singles.among(singles);
-        Near { pairs, pair_bits, singles, single_bits }
+        let (pairs, pair_bits) = among(&mut self.pairs.large, self.pairs.large_bits, pairs);
+        let Lines { large, large_bits, hits, .. } = &mut self.singles;
+        let (singles, single_bits) = among(large, *large_bits, singles);
+        Near { pairs, pair_bits, singles, single_bits, single_hits: hits }
     }
 
     /// Notes that so many short keys were found: by that it is decided how large the cache becomes.
@@ -374,14 +394,7 @@ impl Cache {
     #[must_use]
     pub fn get_long(&mut self, key: &LongKey, hash: u64) -> Option<Ids<LONG_IDS>> {
         let (lines, bits) = self.singles.lines_mut(&mut self.first);
-        let at = high_bits(hash, bits);
-        if lines[at].key != *key {
-            if lines[at ^ 1].key != *key {
-                return None;
-            }
-            lines.swap(at, at ^ 1);
-        }
-        let ids = lines[at].ids;
+        let ids = lines[find_long(lines, bits, key, hash)?].ids;
         self.singles.hits += 1;
         Some(ids)
     }

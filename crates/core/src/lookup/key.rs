@@ -28,16 +28,11 @@ impl Key {
     #[inline(always)]
     #[must_use]
     pub fn load(text: &[u8], start: usize, len: usize) -> Key {
-        let mut padded = [0u8; 16];
-        let bytes = match text[start..].first_chunk::<16>() {
-            // Sixteen bytes are there: one load, then mask what is behind the pre-token.
-            Some(bytes) => bytes,
-            None => {
-                padded[..len].copy_from_slice(&text[start..start + len]);
-                &padded
-            }
+        // Where sixteen bytes are there: one load, then what is behind the pre-token is masked.
+        let [low, high] = match text[start..].first_chunk() {
+            Some(bytes) => split(u128::from_le_bytes(*bytes)),
+            None => padded(&text[start..start + len]),
         };
-        let [low, high] = split(u128::from_le_bytes(*bytes));
         let [low_mask, high_mask] = MASKS[len];
         Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 }
     }
@@ -91,6 +86,15 @@ impl Key {
     pub fn hash(self) -> u64 {
         fold(self.low ^ 0x9e37_79b9_7f4a_7c15, self.high ^ 0xd6e8_feb8_6659_fd93).wrapping_mul(0xa076_1d64_78bd_642f)
     }
+}
+
+/// At most 16 bytes, and zeros behind them.
+#[cold]
+#[inline(never)]
+fn padded(piece: &[u8]) -> [u64; 2] {
+    let mut padded = [0; 16];
+    padded[..piece.len()].copy_from_slice(piece);
+    split(u128::from_le_bytes(padded))
 }
 
 /// Added to the length in the key of a part.
