@@ -54,7 +54,7 @@ pub use error::Error;
 pub use offsets::{OffsetUnit, Offsets};
 pub use places::Places;
 pub use segment::Segment;
-pub use stream::DecodeStream;
+pub use stream::{DecodeStream, Step, Unfinished};
 pub use tables::Tables;
 pub use text::Text;
 pub use tokenizer::{Options, Prepared, Tokenizer};
