@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import copy
 import sys
 from itertools import pairwise, product
@@ -68,6 +69,24 @@ def test_a_stream_gives_what_decode_gives(ids: list[int], skip: bool, data: Any)
         assert "".join(stream.push(forms(part)) for part in chunks) + stream.finish() == whole
     stream = K3.stream(skip_special=skip)
     assert "".join(map(stream.push, ids)) + stream.finish() == whole
+
+
+@given(ids=ids_lists, skip=st.booleans(), stop=st.sampled_from([(), "no such text"]))
+def test_what_is_kept_is_what_was_made(ids: list[int], skip: bool, stop: Any) -> None:
+    """Each id gives what Python's own decoder gives, the first time and later, in all streams."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    want = [
+        decoder.decode(b"" if K3.decode([id_], skip_special=skip) == "" else K3.decode_bytes([id_]))
+        for id_ in ids
+    ]
+    rest = decoder.decode(b"", final=True)
+    for _ in range(3):
+        stream, other = K3.stream(skip_special=skip, stop=stop), K3.stream(skip_special=not skip)
+        for id_, text in zip(ids, want, strict=True):
+            branch = copy.copy(stream)
+            other.push(id_)
+            assert stream.push(id_) == branch.push([id_]) == text
+        assert stream.finish() == rest
 
 
 @given(ids=ids_lists)

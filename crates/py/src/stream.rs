@@ -83,36 +83,41 @@ impl DecodeStream {
     /// The text of one more id, if it is kept.
     #[inline]
     fn push_kept<'a, 'py>(&'a self, ids: &Bound<'py, PyAny>) -> Option<Borrowed<'a, 'py, PyString>> {
-        let (py, id, texts) = (ids.py(), exact_id(ids)?, &self.tokenizer.get().texts);
+        let (py, id) = (ids.py(), exact_id(ids)?);
         let state = self.state.load(Ordering::Acquire);
-        if state == WHOLE
-            && let Some(text) = texts.get(py, id)
-        {
-            return Some(text);
-        }
         if state == IN_CORE {
             return self.push_kept_in_core(py, id);
         }
-        let (text, next) = texts.step(py, state, id)?;
-        // If another thread was faster, this is not the text any more.
-        self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        let (text, next) = self.kept(py, state, id)?;
+        // If another thread was faster, this is not the text any more. (Where the state stays, this one was before it.)
+        if state != next {
+            self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        }
         Some(text)
     }
 
     /// The same where there are stop strings, if none begins in the text.
     fn push_kept_in_core<'a, 'py>(&'a self, py: Python<'py>, id: u32) -> Option<Borrowed<'a, 'py, PyString>> {
-        let texts = &self.tokenizer.get().texts;
         let mut core = self.lock();
-        // Else somebody was changing it, and is done.
-        let state = Some(core.unfinished().to_bits()).filter(|_| core.has_stops())?;
-        let whole = if state == WHOLE { texts.get(py, id).map(|text| (text, WHOLE)) } else { None };
-        let (text, next) = whole.or_else(|| texts.step(py, state, id))?;
+        if !core.has_stops() {
+            // Somebody was changing it, and is done.
+            return None;
+        }
+        let (text, next) = self.kept(py, core.unfinished().to_bits(), id)?;
         // Its own bytes, which are near: looking the token up would take longer.
         if !text.to_str().is_ok_and(|text| core.passes(text)) {
             return None;
         }
         core.go_on(Unfinished::from_bits(next)?);
         Some(text)
+    }
+
+    /// What an id gives in a state, and the next state, if that is kept.
+    #[inline]
+    fn kept<'a, 'py>(&'a self, py: Python<'py>, state: u32, id: u32) -> Option<(Borrowed<'a, 'py, PyString>, u32)> {
+        let texts = &self.tokenizer.get().texts;
+        let whole = if state == WHOLE { texts.get(py, id) } else { None };
+        whole.map(|text| (text, WHOLE)).or_else(|| texts.step(py, state, id))
     }
 
     /// What `push` does, any ids in any state.
