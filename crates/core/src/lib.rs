@@ -54,6 +54,7 @@ pub use error::Error;
 pub use offsets::{OffsetUnit, Offsets};
 pub use places::Places;
 pub use segment::Segment;
+pub use stops::Stops;
 pub use stream::{DecodeStream, Step, Unfinished};
 pub use tables::Tables;
 pub use text::Text;

@@ -9,9 +9,10 @@
 //! What came before the stream began is never looked at. Cost: linear in the bytes pushed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::error::{Error, reserve};
-use crate::stops::Search;
+use crate::stops::{Search, Stops};
 use crate::tokenizer::Tokenizer;
 
 /// Bytes that an id usually has, at most.
@@ -49,10 +50,19 @@ impl DecodeStream {
         DecodeStream { skip_special, unfinished: Unfinished::default(), search }
     }
 
-    /// Whether stop strings are looked for. If not, [`DecodeStream::unfinished`] is all that a stream remembers.
+    /// Whether no text is held back, and no stop string was found: then [`DecodeStream::unfinished`] is all that the stream
+    /// remembers.
+    #[inline]
     #[must_use]
-    pub fn has_stops(&self) -> bool {
-        self.search.is_some()
+    pub fn is_at_rest(&self) -> bool {
+        self.search.as_ref().is_none_or(Search::is_at_rest)
+    }
+
+    /// The stop strings. In a stream at rest a text where none [may begin](Stops::may_begin_in) is given as it is, and leaves
+    /// it at rest.
+    #[must_use]
+    pub fn stops(&self) -> Option<Arc<Stops>> {
+        self.search.as_ref().map(|search| search.stops().clone())
     }
 
     /// The character that waits for its other bytes.
@@ -62,10 +72,8 @@ impl DecodeStream {
     }
 
     /// Whether a text would be given as it is, and leave the search for stop strings as it is.
-    #[inline]
-    #[must_use]
-    pub fn passes(&self, text: &str) -> bool {
-        self.search.as_ref().is_none_or(|search| search.passes(text.as_bytes()))
+    fn passes(&self, text: &str) -> bool {
+        self.search.as_ref().is_none_or(|search| search.passes(text))
     }
 
     /// Makes this the character that waits: that of a [`Step`] whose text was given.
@@ -347,17 +355,22 @@ mod tests {
     fn what_waits_and_what_passes() {
         let tokenizer = tokenizer();
         let mut stream = DecodeStream::new(false, vec![]);
-        assert!(!stream.has_stops() && stream.passes("x") && stream.unfinished() == Unfinished::default());
+        assert!(
+            stream.stops().is_none()
+                && stream.is_at_rest()
+                && stream.passes("x")
+                && stream.unfinished() == Unfinished::default()
+        );
         stream.push_id(&tokenizer, 0xc3).unwrap();
         assert!(stream.unfinished() != Unfinished::default());
         stream.push_id(&tokenizer, 0xa9).unwrap();
         assert_eq!(stream.unfinished(), Unfinished::default());
         let mut stream = DecodeStream::new(false, vec!["ab".into()]);
-        assert!(stream.has_stops() && stream.passes("xb") && !stream.passes("xa"));
+        assert!(stream.is_at_rest() && stream.passes("xb") && !stream.passes("xa"));
         stream.push_id(&tokenizer, 0x61).unwrap();
-        assert!(!stream.passes("x"));
+        assert!(!stream.is_at_rest() && !stream.passes("x"));
         stream.push_id(&tokenizer, 0x62).unwrap();
-        assert!(stream.stopped().is_some() && !stream.passes("x"));
+        assert!(stream.stopped().is_some() && !stream.is_at_rest() && !stream.passes("x"));
     }
 
     #[test]
@@ -395,7 +408,8 @@ mod tests {
             for &id in &ids {
                 let (mut stream, mut other) = (stream.clone(), other.clone());
                 let step = other.step(&tokenizer, id).unwrap();
-                assert!(other.passes(&step.text));
+                let stops = other.stops().unwrap();
+                assert!(other.is_at_rest() && !stops.may_begin_in(&step.text) && stops.may_begin_in("\u{1}"));
                 other.go_on(step.unfinished);
                 assert_eq!(step.text, stream.push_id(&tokenizer, id).unwrap());
                 assert_eq!(other.unfinished(), stream.unfinished());

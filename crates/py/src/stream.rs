@@ -5,15 +5,15 @@
 //! (`push`, at the end); all others take the longer way.
 //!
 //! # Invariants
-//! 1. A stream without stop strings is its state ([`Unfinished::to_bits`]), which is in `state` while nobody has locked `core`,
-//!    and goes on by an atomic exchange. While somebody has, and for good if there are stop strings, `state` is [`IN_CORE`].
+//! 1. A stream at rest ([`Core::is_at_rest`]) is its state ([`Unfinished::to_bits`]), which is in `state` while nobody has locked
+//!    `core`, and goes on by an atomic exchange. Else, and while somebody has, `state` is [`IN_CORE`].
 //! 2. Python is not called while `core` is locked, so that nobody who waits for it can be waited for.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kizami_core::{DecodeStream as Core, Unfinished};
+use kizami_core::{DecodeStream as Core, Stops, Unfinished};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use crate::convert::{Ids, exact_id};
 use crate::errors::{guard, to_py_err};
 use crate::tokenizer::{Tokenizer, to_str};
 
-/// No state: it is to be found in the core.
+/// No state: all is in the core.
 const IN_CORE: u32 = u32::MAX;
 /// The state in which nothing waits.
 const WHOLE: u32 = 0;
@@ -34,6 +34,8 @@ pub struct DecodeStream {
     tokenizer: Py<Tokenizer>,
     core: Mutex<Core>,
     state: AtomicU32,
+    /// Those of the core.
+    stops: Option<Arc<Stops>>,
 }
 
 #[pymethods]
@@ -62,8 +64,8 @@ impl DecodeStream {
     }
 
     fn at(tokenizer: Py<Tokenizer>, core: Core) -> Self {
-        let state = AtomicU32::new(state_of(&core));
-        DecodeStream { tokenizer, core: Mutex::new(core), state }
+        let (state, stops) = (AtomicU32::new(state_of(&core)), core.stops());
+        DecodeStream { tokenizer, core: Mutex::new(core), state, stops }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
@@ -86,29 +88,17 @@ impl DecodeStream {
         let (py, id) = (ids.py(), exact_id(ids)?);
         let state = self.state.load(Ordering::Acquire);
         if state == IN_CORE {
-            return self.push_kept_in_core(py, id);
+            return None;
         }
         let (text, next) = self.kept(py, state, id)?;
+        if let Some(stops) = &self.stops {
+            // Its own bytes, which are near: looking the token up would take longer.
+            text.to_str().ok().filter(|text| !stops.may_begin_in(text))?;
+        }
         // If another thread was faster, this is not the text any more. (Where the state stays, this one was before it.)
         if state != next {
             self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         }
-        Some(text)
-    }
-
-    /// The same where there are stop strings, if none begins in the text.
-    fn push_kept_in_core<'a, 'py>(&'a self, py: Python<'py>, id: u32) -> Option<Borrowed<'a, 'py, PyString>> {
-        let mut core = self.lock();
-        if !core.has_stops() {
-            // Somebody was changing it, and is done.
-            return None;
-        }
-        let (text, next) = self.kept(py, core.unfinished().to_bits(), id)?;
-        // Its own bytes, which are near: looking the token up would take longer.
-        if !text.to_str().is_ok_and(|text| core.passes(text)) {
-            return None;
-        }
-        core.go_on(Unfinished::from_bits(next)?);
         Some(text)
     }
 
@@ -170,7 +160,7 @@ impl DecodeStream {
 
 /// See the first invariant.
 fn state_of(core: &Core) -> u32 {
-    if core.has_stops() { IN_CORE } else { core.unfinished().to_bits() }
+    if core.is_at_rest() { core.unfinished().to_bits() } else { IN_CORE }
 }
 
 /// The method `push`, with the calling convention for one argument, which the binding's library does not offer: its own
