@@ -364,6 +364,18 @@ def test_the_text_of_a_token_is_made_once(tokenizer: Tokenizer) -> None:
     assert texts[0] == " conversation"
 
 
+def test_what_parts_of_a_character_give_is_made_once(tokenizer: Tokenizer) -> None:
+    parties = []
+    options: dict[str, Any]
+    for options in ({}, {"skip_special": True}, {"stop": "END"}, {}):
+        stream = tokenizer.stream(**options)
+        for _ in range(2):
+            assert [stream.push(id_) for id_ in PARTY[:2]] == ["", ""]
+            parties.append(stream.push(PARTY[2]))
+    assert {id(party) for party in parties} == {id(parties[0])}
+    assert parties[0] == "🎉"
+
+
 def test_the_text_of_a_token_is_not_given_where_it_is_not_the_answer(tokenizer: Tokenizer) -> None:
     (word,) = tokenizer.encode(" end").tolist()
     lead, *_ = tokenizer.encode("🎉").tolist()
