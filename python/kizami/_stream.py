@@ -31,9 +31,9 @@ class DecodeStream(_native.DecodeStream):
     Law: all that `push` gave and what `finish` gives, put together, is `Tokenizer.decode` of all
     ids, cut before the first stop string.
 
-    Cost: linear in the bytes of the ids pushed; an id that is text on its own gives a `str` that
-    the tokenizer keeps. The stream holds three bytes at most, and text shorter than the longest
-    stop string. `copy.copy` gives an independent stream at the same place.
+    Cost: linear in the bytes of the ids pushed; one id mostly gives a `str` that the tokenizer
+    keeps, be it whole characters or a part. The stream holds three bytes at most, and text shorter
+    than the longest stop string. `copy.copy` gives an independent stream at the same place.
     Calls of several threads to one stream follow one another.
 
     >>> import copy, kizami

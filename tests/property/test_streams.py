@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 from typing import Any
 
 import kizami
@@ -70,20 +70,40 @@ def test_a_stream_gives_what_decode_gives(ids: list[int], skip: bool, data: Any)
     assert "".join(map(stream.push, ids)) + stream.finish() == whole
 
 
+@given(ids=ids_lists, skip=st.booleans(), stop=st.sampled_from([(), "\U000f0000"]))
+def test_what_is_kept_is_what_was_made(ids: list[int], skip: bool, stop: Any) -> None:
+    """Each id gives what the rule says, the first time and later, in all streams."""
+    shown = [[id_] if K3.decode([id_], skip_special=skip) else [] for id_ in ids]
+    ends = list(accumulate(map(K3.decode_bytes, shown), initial=b""))
+    want = [certain(end)[len(certain(start)) :] for start, end in pairwise(ends)]
+    rest = K3.decode(ids, skip_special=skip)[len(certain(ends[-1])) :]
+    for _ in range(3):
+        stream, other = K3.stream(skip_special=skip, stop=stop), K3.stream(skip_special=not skip)
+        for id_, text in zip(ids, want, strict=True):
+            branch = copy.copy(stream)
+            other.push(id_)
+            assert stream.push(id_) == branch.push([id_]) == text
+        assert stream.finish() == rest
+
+
 @given(ids=ids_lists)
 def test_text_comes_as_soon_as_it_is_certain(ids: list[int]) -> None:
     stream = K3.stream()
     given = ""
     for count, id_ in enumerate(ids, 1):
         given += stream.push(id_)
-        data = K3.decode_bytes(ids[:count])
-        held = 0
-        # An unfinished character: the shortest end that some byte would go on with.
-        for length in (1, 2, 3):
-            end = data[-length:]
-            if len(end) == length and end[0] >= 0xC2 and _goes_on(end):
-                held = length
-        assert given == data[: len(data) - held].decode("utf-8", "replace")
+        assert given == certain(K3.decode_bytes(ids[:count]))
+
+
+def certain(data: bytes) -> str:
+    """The rule: all text but an unfinished character, the shortest end that some byte would go on
+    with."""
+    held = 0
+    for length in (1, 2, 3):
+        end = data[-length:]
+        if len(end) == length and end[0] >= 0xC2 and _goes_on(end):
+            held = length
+    return data[: len(data) - held].decode("utf-8", "replace")
 
 
 def _goes_on(end: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import copy
 import gc
 import json
@@ -363,6 +364,18 @@ def test_the_text_of_a_token_is_made_once(tokenizer: Tokenizer) -> None:
     assert texts[0] == " conversation"
 
 
+def test_what_parts_of_a_character_give_is_made_once(tokenizer: Tokenizer) -> None:
+    parties = []
+    options: dict[str, Any]
+    for options in ({}, {"skip_special": True}, {"stop": "END"}, {}):
+        stream = tokenizer.stream(**options)
+        for _ in range(2):
+            assert [stream.push(id_) for id_ in PARTY[:2]] == ["", ""]
+            parties.append(stream.push(PARTY[2]))
+    assert {id(party) for party in parties} == {id(parties[0])}
+    assert parties[0] == "🎉"
+
+
 def test_the_text_of_a_token_is_not_given_where_it_is_not_the_answer(tokenizer: Tokenizer) -> None:
     (word,) = tokenizer.encode(" end").tolist()
     lead, *_ = tokenizer.encode("🎉").tolist()
@@ -440,3 +453,57 @@ def test_threads_that_share_a_stream_take_turns(tokenizer: Tokenizer) -> None:
         thread.join()
 
     assert "".join(texts) + stream.finish() == "a" * (8 * 50 * 2001)
+
+
+@pytest.mark.parametrize("stop", [(), "no such text"])
+def test_no_byte_is_lost_or_doubled_when_threads_share_a_stream(
+    tokenizer: Tokenizer, stop: Any
+) -> None:
+    """In whatever order they come: a byte is half an "é", or gives a U+FFFD."""
+    single = single_bytes(tokenizer)
+    pair = [single[0xC3], single[0xA9]]
+    long = np.array(pair * 40_000, np.uint32)  # pushed without the interpreter's lock
+    stream = tokenizer.stream(stop=stop)
+    texts: list[str] = []
+
+    def work(number: int) -> None:
+        for count in range(5):
+            texts.append(stream.push(long[number:]))
+            texts.extend([stream.push(pair[(number + count + at) % 2]) for at in range(3_000)])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    text = "".join(texts) + stream.finish()
+    pushed = sum(5 * (len(long) - number + 3_000) for number in range(4))
+    assert set(text) <= {"é", "\ufffd"}
+    assert 2 * text.count("é") + text.count("\ufffd") == pushed
+
+
+def test_more_steps_than_are_kept(tokenizer: Tokenizer) -> None:
+    """Parts of characters behind parts of characters: as Python's own decoder has it, once they
+    are made and once they are kept, or would be if there were room."""
+    tokens = dict(tokenizer.tokens())
+    single = single_bytes(tokenizer)
+    parts = [id_ for id_, token in tokens.items() if not is_utf8(token)]
+    begun = [[single[byte] for byte in data] for data in (b"\xc3", b"\xe0\xb8", b"\xf0\x9f\x8e")]
+    steps = [(before, id_) for before in [[], *begun] for id_ in [*parts, *range(300, 2_000)]]
+    assert len(steps) > 8_192
+
+    for _ in range(2):
+        for before, id_ in steps:
+            stream, decoder = tokenizer.stream(), codecs.getincrementaldecoder("utf-8")("replace")
+            given = [stream.push(one) for one in (*before, id_)]
+            assert given == [decoder.decode(tokens[one]) for one in (*before, id_)]
+            assert stream.finish() == decoder.decode(b"", final=True)
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -16,16 +16,15 @@ pub(crate) fn token_bytes<'a>(vocab: &'a Vocab, controls: &'a Controls, id: u32)
 /// Tokens of no more bytes are copied as so many: a copy of a fixed size is a few instructions, and most are short.
 const COPIED: usize = 16;
 
-/// The concatenated bytes of `ids`; with `skip_special`, without the control tokens flagged so.
-pub(crate) fn decode(
+/// Appends the concatenated bytes of `ids`; with `skip_special`, without the control tokens flagged so.
+pub(crate) fn decode_onto(
+    out: &mut Vec<u8>,
     vocab: &Vocab,
     controls: &Controls,
     ids: &[u32],
     skip_special: bool,
     vocab_size: u32,
-) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::new();
-    crate::error::reserve(&mut out, ids.len() * 4 + 16)?;
+) -> Result<(), Error> {
     for (position, &id) in ids.iter().enumerate() {
         // First: the ordinary vocabulary may have it as well.
         if skip_special && controls.by_id(id).is_some_and(|token| token.skip) {
@@ -34,7 +33,7 @@ pub(crate) fn decode(
         let rank = vocab.rank(id);
         if let Some((bytes, len)) = rank.and_then(|rank| vocab.padded::<COPIED>(rank)) {
             if out.capacity() - out.len() < COPIED {
-                crate::error::reserve(&mut out, COPIED)?;
+                crate::error::reserve(out, COPIED)?;
             }
             let end = out.len() + len;
             out.extend_from_slice(bytes);
@@ -43,7 +42,7 @@ pub(crate) fn decode(
         }
         if let Some(bytes) = rank.and_then(|rank| vocab.bytes_of(rank)) {
             if out.capacity() - out.len() < bytes.len() {
-                crate::error::reserve(&mut out, bytes.len())?;
+                crate::error::reserve(out, bytes.len())?;
             }
             out.extend_from_slice(bytes);
             continue;
@@ -53,5 +52,5 @@ pub(crate) fn decode(
             None => return Err(Error::UnknownId { id, position, vocab_size }),
         }
     }
-    Ok(out)
+    Ok(())
 }

@@ -221,7 +221,8 @@ impl Controls {
     /// One past the highest id, or 0 if there is none.
     #[must_use]
     pub fn end(&self) -> u32 {
-        self.tokens.iter().map(|t| t.id + 1).max().unwrap_or(0)
+        // Every decoding asks for it.
+        if self.tokens.is_empty() { 0 } else { self.first + to_u32(self.by_id.len()) }
     }
 
     /// The token of that id.

@@ -44,7 +44,7 @@ struct Node {
 
 /// A set of stop strings.
 #[derive(Debug)]
-struct Stops {
+pub struct Stops {
     strings: Vec<String>,
     nodes: Vec<Node>,
     /// Bytes that begin a stop string.
@@ -120,6 +120,13 @@ impl Stops {
                 None => at = self.nodes[ix(at)].fail,
             }
         }
+    }
+
+    /// Whether one of them may begin in a text.
+    #[inline]
+    #[must_use]
+    pub fn may_begin_in(&self, text: &str) -> bool {
+        text.bytes().any(|byte| self.first[usize::from(byte)])
     }
 
     /// The text that a state stands for.
@@ -223,8 +230,18 @@ impl Search {
     }
 
     /// Whether a part of the text can be given at once: nothing is held back, and no match begins in it.
-    pub fn passes(&self, text: &[u8]) -> bool {
-        self.at == ROOT && !self.over && !text.iter().any(|&byte| self.stops.first[usize::from(byte)])
+    pub fn passes(&self, text: &str) -> bool {
+        self.is_at_rest() && !self.stops.may_begin_in(text)
+    }
+
+    /// Whether nothing is held back, and nothing has been found.
+    pub fn is_at_rest(&self) -> bool {
+        self.at == ROOT && !self.over
+    }
+
+    /// What is looked for.
+    pub fn stops(&self) -> &Arc<Stops> {
+        &self.stops
     }
 
     /// Bytes of text held back.

@@ -9,13 +9,16 @@
 //! What came before the stream began is never looked at. Cost: linear in the bytes pushed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::error::{Error, reserve};
-use crate::stops::Search;
+use crate::stops::{Search, Stops};
 use crate::tokenizer::Tokenizer;
 
 /// Bytes that an id usually has, at most.
 const TYPICAL: usize = 8;
+/// More of them, for what does not hold for a few ids.
+const ROOM: usize = 24;
 
 /// The text of ids that come one after the other.
 ///
@@ -47,18 +50,68 @@ impl DecodeStream {
         DecodeStream { skip_special, unfinished: Unfinished::default(), search }
     }
 
-    /// Whether any id would give the text of its token, if that is text at all: nothing waits for it, and no stop string is
-    /// looked for.
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        self.unfinished.len == 0 && self.search.is_none()
-    }
-
-    /// Whether an id of this text would give all of it, and leave the stream as it is.
+    /// Whether no text is held back, and no stop string was found: then [`DecodeStream::unfinished`] is all that the stream
+    /// remembers.
     #[inline]
     #[must_use]
-    pub fn passes(&self, text: &str) -> bool {
-        self.unfinished.len == 0 && self.search.as_ref().is_none_or(|search| search.passes(text.as_bytes()))
+    pub fn is_at_rest(&self) -> bool {
+        self.search.as_ref().is_none_or(Search::is_at_rest)
+    }
+
+    /// The stop strings. In a stream at rest a text where none [may begin](Stops::may_begin_in) is given as it is, and leaves
+    /// it at rest.
+    #[must_use]
+    pub fn stops(&self) -> Option<Arc<Stops>> {
+        self.search.as_ref().map(|search| search.stops().clone())
+    }
+
+    /// The character that waits for its other bytes.
+    #[must_use]
+    pub fn unfinished(&self) -> Unfinished {
+        self.unfinished
+    }
+
+    /// Whether a text would be given as it is, and leave the search for stop strings as it is.
+    fn passes(&self, text: &str) -> bool {
+        self.search.as_ref().is_none_or(|search| search.passes(text))
+    }
+
+    /// Makes this the character that waits: that of a [`Step`] whose text was given.
+    #[inline]
+    pub fn go_on(&mut self, unfinished: Unfinished) {
+        self.unfinished = unfinished;
+    }
+
+    /// What one more id makes certain, before stop strings are looked for. It depends on the id, on whether that is left
+    /// out, and on [`DecodeStream::unfinished`].
+    ///
+    /// # Errors
+    /// As [`DecodeStream::push_id`].
+    #[inline]
+    pub fn step<'t>(&self, tokenizer: &'t Tokenizer, id: u32) -> Result<Step<'t>, Error> {
+        let token = self.bytes(tokenizer, id)?;
+        if self.unfinished.len == 0
+            && let Ok(text) = std::str::from_utf8(token)
+        {
+            return Ok(Step { text: Cow::Borrowed(text), unfinished: Unfinished::default() });
+        }
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, self.unfinished.bytes().len() + token.len())?;
+        bytes.extend_from_slice(self.unfinished.bytes());
+        bytes.extend_from_slice(token);
+        let (text, unfinished) = certain(bytes)?;
+        Ok(Step { text: Cow::Owned(text), unfinished })
+    }
+
+    /// Goes a step on. None: its text is given as it is; else what is certain to be before a stop string.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; the stream is as it was.
+    #[inline]
+    pub fn take(&mut self, step: &Step<'_>) -> Result<Option<String>, Error> {
+        let given = if self.passes(&step.text) { None } else { self.search(&step.text)? };
+        self.unfinished = step.unfinished;
+        Ok(given)
     }
 
     /// The text that is certain after one more id; of the same tokenizer each time.
@@ -67,15 +120,9 @@ impl DecodeStream {
     /// [`Error::UnknownId`], [`Error::Memory`]; the stream is as it was.
     #[inline]
     pub fn push_id<'t>(&mut self, tokenizer: &'t Tokenizer, id: u32) -> Result<Cow<'t, str>, Error> {
-        if self.unfinished.len == 0 {
-            let bytes = self.bytes(tokenizer, id, 0)?;
-            if self.search.as_ref().is_none_or(|search| search.passes(bytes))
-                && let Ok(text) = std::str::from_utf8(bytes)
-            {
-                return Ok(Cow::Borrowed(text));
-            }
-        }
-        self.push(tokenizer, &[id]).map(Cow::Owned)
+        let step = self.step(tokenizer, id)?;
+        let given = self.take(&step)?;
+        Ok(given.map_or(step.text, Cow::Owned))
     }
 
     /// The text that is certain after some more ids; the same as that of one after the other.
@@ -84,36 +131,29 @@ impl DecodeStream {
     /// As [`DecodeStream::push_id`].
     pub fn push(&mut self, tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Error> {
         let mut bytes = Vec::new();
-        reserve(&mut bytes, ids.len().saturating_mul(TYPICAL))?;
+        reserve(&mut bytes, ids.len().saturating_mul(TYPICAL).saturating_add(ROOM))?;
         bytes.extend_from_slice(self.unfinished.bytes());
-        for (position, &id) in ids.iter().enumerate() {
-            let token = self.bytes(tokenizer, id, position)?;
-            reserve(&mut bytes, token.len())?;
-            bytes.extend_from_slice(token);
-        }
-        if self.stopped().is_some() {
-            return Ok(String::new());
-        }
-        let unfinished = Unfinished::at_the_end_of(&bytes);
-        bytes.truncate(bytes.len() - unfinished.len);
-        let mut text = lossy(bytes)?;
-        if let Some(search) = &mut self.search {
-            let mut out = String::new();
-            let bytes = text.len() + search.held();
-            out.try_reserve(bytes).map_err(|_| Error::Memory { bytes })?;
-            search.push(&text, &mut out);
-            text = out;
-        }
-        // All that can fail came before.
-        self.unfinished = unfinished;
-        Ok(text)
+        tokenizer.decode_onto(&mut bytes, ids, self.skip_special)?;
+        let (text, unfinished) = certain(bytes)?;
+        Ok(self.take(&Step { text: Cow::Borrowed(&text), unfinished })?.unwrap_or(text))
+    }
+
+    /// Looks for stop strings in more text; gives what is certain to be before one. All that can fail comes before the search
+    /// is changed.
+    fn search(&mut self, text: &str) -> Result<Option<String>, Error> {
+        let Some(search) = &mut self.search else { return Ok(None) };
+        let mut out = String::new();
+        let bytes = text.len() + search.held();
+        out.try_reserve(bytes).map_err(|_| Error::Memory { bytes })?;
+        search.push(text, &mut out);
+        Ok(Some(out))
     }
 
     /// The rest: an unfinished character becomes U+FFFD, and what was held back turns out to be no stop string. What is
     /// pushed afterwards is a new text, unless a stop string was found.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
-        let rest = if std::mem::take(&mut self.unfinished).len > 0 { "\u{fffd}" } else { "" };
+        let rest = if std::mem::take(&mut self.unfinished) == Unfinished::default() { "" } else { "\u{fffd}" };
         match &mut self.search {
             Some(search) => {
                 search.push(rest, &mut out);
@@ -132,23 +172,33 @@ impl DecodeStream {
 
     /// What an id adds to the text.
     #[inline]
-    fn bytes<'t>(&self, tokenizer: &'t Tokenizer, id: u32, position: usize) -> Result<&'t [u8], Error> {
+    fn bytes<'t>(&self, tokenizer: &'t Tokenizer, id: u32) -> Result<&'t [u8], Error> {
         // First: the ordinary vocabulary may have it as well.
         if self.skip_special && tokenizer.controls.by_id(id).is_some_and(|token| token.skip) {
             return Ok(b"");
         }
         match tokenizer.token_bytes(id) {
             Some(bytes) => Ok(bytes),
-            None => Err(Error::UnknownId { id, position, vocab_size: tokenizer.vocab_size() }),
+            None => Err(Error::UnknownId { id, position: 0, vocab_size: tokenizer.vocab_size() }),
         }
     }
 }
 
-/// The beginning of a character whose other bytes may come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Unfinished {
+/// What an id makes certain, and leaves waiting.
+#[derive(Debug, Clone)]
+pub struct Step<'t> {
+    /// Whole characters.
+    pub text: Cow<'t, str>,
+    /// What waits afterwards.
+    pub unfinished: Unfinished,
+}
+
+/// The beginning of a character whose other bytes may come: three bytes at most, or none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The bytes, and zeros behind them.
     bytes: [u8; 3],
-    len: usize,
+    len: u8,
 }
 
 impl Unfinished {
@@ -159,15 +209,40 @@ impl Unfinished {
         // A character begins at its first byte and nowhere else: the last one that does not go on with another.
         let begins = last.iter().rposition(|byte| !(0x80..0xc0).contains(byte));
         if let Some(end) = begins.map(|at| &last[at..]).filter(|end| is_unfinished(end)) {
-            unfinished.bytes[..end.len()].copy_from_slice(end);
-            unfinished.len = end.len();
+            for (to, byte) in unfinished.bytes.iter_mut().zip(end) {
+                *to = *byte;
+                unfinished.len += 1;
+            }
         }
         unfinished
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[..usize::from(self.len)]
     }
+
+    /// As a number: 0 if nothing waits, and never [`u32::MAX`].
+    #[inline]
+    #[must_use]
+    pub fn to_bits(self) -> u32 {
+        let [a, b, c] = self.bytes;
+        u32::from_le_bytes([a, b, c, self.len])
+    }
+
+    /// What [`Unfinished::to_bits`] made this number of; None for [`u32::MAX`], and for some others that it does not make.
+    #[inline]
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        let [a, b, c, len] = bits.to_le_bytes();
+        (len <= 3).then_some(Unfinished { bytes: [a, b, c], len })
+    }
+}
+
+/// The text that is certain of all bytes since something waited, and what waits now.
+fn certain(mut bytes: Vec<u8>) -> Result<(String, Unfinished), Error> {
+    let unfinished = Unfinished::at_the_end_of(&bytes);
+    bytes.truncate(bytes.len() - unfinished.bytes().len());
+    Ok((lossy(bytes)?, unfinished))
 }
 
 /// Whether a part that is no character may become one.
@@ -277,20 +352,70 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_and_what_passes() {
+    fn what_waits_and_what_passes() {
         let tokenizer = tokenizer();
         let mut stream = DecodeStream::new(false, vec![]);
-        assert!(stream.is_plain() && stream.passes("x"));
+        assert!(
+            stream.stops().is_none()
+                && stream.is_at_rest()
+                && stream.passes("x")
+                && stream.unfinished() == Unfinished::default()
+        );
         stream.push_id(&tokenizer, 0xc3).unwrap();
-        assert!(!stream.is_plain() && !stream.passes("x"));
+        assert!(stream.unfinished() != Unfinished::default());
         stream.push_id(&tokenizer, 0xa9).unwrap();
-        assert!(stream.is_plain());
+        assert_eq!(stream.unfinished(), Unfinished::default());
         let mut stream = DecodeStream::new(false, vec!["ab".into()]);
-        assert!(!stream.is_plain() && stream.passes("xb") && !stream.passes("xa"));
+        assert!(stream.is_at_rest() && stream.passes("xb") && !stream.passes("xa"));
         stream.push_id(&tokenizer, 0x61).unwrap();
-        assert!(!stream.passes("x"));
+        assert!(!stream.is_at_rest() && !stream.passes("x"));
         stream.push_id(&tokenizer, 0x62).unwrap();
-        assert!(stream.stopped().is_some() && !stream.passes("x"));
+        assert!(stream.stopped().is_some() && !stream.is_at_rest() && !stream.passes("x"));
+    }
+
+    #[test]
+    fn what_waits_as_a_number() {
+        let mut beginnings = 0;
+        for bytes in BYTES.iter().flat_map(|&a| BYTES.map(|b| [a, b])).flat_map(|[a, b]| BYTES.map(|c| [a, b, c])) {
+            for start in 0..=3 {
+                let unfinished = Unfinished::at_the_end_of(&bytes[start..]);
+                assert!(bytes.ends_with(unfinished.bytes()));
+                assert_eq!(Unfinished::from_bits(unfinished.to_bits()), Some(unfinished));
+                assert_eq!(unfinished.to_bits() == 0, unfinished == Unfinished::default());
+                beginnings += usize::from(unfinished.bytes().len() == 3);
+            }
+        }
+        let count = |range: std::ops::Range<u8>| BYTES.iter().filter(|byte| range.contains(byte)).count();
+        // Behind F0, behind F1 and F3, and behind F4; and then any that goes on.
+        let seconds = count(0x90..0xc0) + 2 * count(0x80..0xc0) + count(0x80..0x90);
+        assert_eq!(beginnings, seconds * count(0x80..0xc0));
+        assert_eq!(Unfinished::from_bits(u32::MAX), None);
+    }
+
+    /// A step depends on what waits and the id, whatever else the stream has seen: in a stream that was made to wait for
+    /// the same, it is the same.
+    #[test]
+    fn steps_are_what_other_streams_take() {
+        let tokenizer = tokenizer();
+        let ids: Vec<u32> = BYTES.map(u32::from).into_iter().chain([256, 257]).collect();
+        for before in 0..ids.len().pow(3) {
+            let mut stream = DecodeStream::new(true, vec![]);
+            for place in [1, ids.len(), ids.len().pow(2)] {
+                stream.push_id(&tokenizer, ids[before / place % ids.len()]).unwrap();
+            }
+            let mut other = DecodeStream::new(true, vec!["\u{1}".into()]);
+            other.go_on(Unfinished::from_bits(stream.unfinished().to_bits()).unwrap());
+            for &id in &ids {
+                let (mut stream, mut other) = (stream.clone(), other.clone());
+                let step = other.step(&tokenizer, id).unwrap();
+                let stops = other.stops().unwrap();
+                assert!(other.is_at_rest() && !stops.may_begin_in(&step.text) && stops.may_begin_in("\u{1}"));
+                other.go_on(step.unfinished);
+                assert_eq!(step.text, stream.push_id(&tokenizer, id).unwrap());
+                assert_eq!(other.unfinished(), stream.unfinished());
+                assert_eq!(other.finish(), stream.finish());
+            }
+        }
     }
 
     #[test]

@@ -222,7 +222,15 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::UnknownId`]; [`Error::Memory`].
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<Vec<u8>, Error> {
-        decode::decode(&self.tables.vocab, &self.controls, ids, skip_special, self.vocab_size())
+        let mut out = Vec::new();
+        crate::error::reserve(&mut out, ids.len() * 4 + 16)?;
+        self.decode_onto(&mut out, ids, skip_special)?;
+        Ok(out)
+    }
+
+    /// The same, appended to `out`, which has some of them if there is an error.
+    pub(crate) fn decode_onto(&self, out: &mut Vec<u8>, ids: &[u32], skip_special: bool) -> Result<(), Error> {
+        decode::decode_onto(out, &self.tables.vocab, &self.controls, ids, skip_special, self.vocab_size())
     }
 
     /// The bytes of one id, or None outside the vocabulary.

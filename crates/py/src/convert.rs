@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use kizami_core::{Encoded, Segment, Text, turn};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOverflowError, PyTypeError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
@@ -310,6 +311,15 @@ pub fn hash_array<'py>(py: Python<'py>, hashes: &[u8], width: usize) -> PyResult
     Ok(array)
 }
 
+/// An id as most callers give it: an int below 2^32 and of no subclass.
+#[inline]
+pub fn exact_id(id: &Bound<'_, PyAny>) -> Option<u32> {
+    let id = id.cast_exact::<PyInt>().ok()?;
+    let mut overflow = 0;
+    // SAFETY: an int that is alive. This function gives -1 for what does not fit, and sets no exception for an int.
+    u32::try_from(unsafe { ffi::PyLong_AsLongAndOverflow(id.as_ptr(), &raw mut overflow) }).ok()
+}
+
 /// Ids for decoding: a contiguous uint32 array, or a list of ints.
 pub enum Ids<'py> {
     /// A NumPy array.
@@ -329,7 +339,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Ids<'py> {
         let id = |item: Bound<'py, PyAny>| {
             // bool is a kind of int to Python, and no token id.
             let boolean = || item.is_instance_of::<PyBool>() || is_numpy_bool(&item);
-            if !item.is_exact_instance_of::<PyInt>() && boolean() { None } else { item.extract::<u32>().ok() }
+            exact_id(&item).or_else(|| if boolean() { None } else { item.extract::<u32>().ok() })
         };
         let mut ids = Vec::with_capacity(list.len());
         for item in list.iter() {

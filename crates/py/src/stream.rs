@@ -1,32 +1,41 @@
 //! The class `_native.DecodeStream`.
 //!
-//! An id of a reply mostly gives the text of its token, whatever came before. For such an id a call costs about as much as one
-//! of Python's own functions (`push`, at the end); all others take the longer way.
+//! An id of a reply mostly gives the text of its token, whatever came before; and what parts of characters give, depends on few
+//! bytes before them. Both are kept ([`crate::texts`]), so that a call costs about as much as one of Python's own functions
+//! (`push`, at the end); all others take the longer way.
+//!
+//! # Invariants
+//! 1. A stream at rest ([`Core::is_at_rest`]) is its state ([`Unfinished::to_bits`]), which is in `state` while nobody has locked
+//!    `core`, and goes on by an atomic exchange. Else, and while somebody has, `state` is [`IN_CORE`].
+//! 2. Python is not called while `core` is locked, so that nobody who waits for it can be waited for.
 
-use std::borrow::Cow;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kizami_core::DecodeStream as Core;
+use kizami_core::{DecodeStream as Core, Stops, Unfinished};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::PyString;
 
-use crate::convert::Ids;
+use crate::convert::{Ids, exact_id};
 use crate::errors::{guard, to_py_err};
 use crate::tokenizer::{Tokenizer, to_str};
+
+/// No state: all is in the core.
+const IN_CORE: u32 = u32::MAX;
+/// The state in which nothing waits.
+const WHOLE: u32 = 0;
 
 /// See `kizami.DecodeStream`.
 #[pyclass(frozen, subclass, module = "kizami._native")]
 pub struct DecodeStream {
     tokenizer: Py<Tokenizer>,
-    /// Python is not called while this is locked, so that nobody who waits for it can be waited for.
     core: Mutex<Core>,
-    /// [`Core::is_plain`], for who does not want to lock it.
-    plain: AtomicBool,
+    state: AtomicU32,
+    /// Those of the core.
+    stops: Option<Arc<Stops>>,
 }
 
 #[pymethods]
@@ -34,16 +43,7 @@ impl DecodeStream {
     /// Another stream at the same place as `like`.
     #[new]
     fn new(py: Python<'_>, like: &Self) -> Self {
-        DecodeStream::at(like.tokenizer.clone_ref(py), like.lock().clone())
-    }
-
-    /// What `push` does, any ids in any state.
-    #[pyo3(name = "_push", signature = (ids, /))]
-    fn push_any<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        guard(py, || match one(ids) {
-            Some(id) => self.push_id(py, id),
-            None => self.push_several(py, ids),
-        })
+        DecodeStream::at(like.tokenizer.clone_ref(py), like.change(|core| core.clone()))
     }
 
     /// The text held back so far, at the end of the ids.
@@ -58,23 +58,14 @@ impl DecodeStream {
     }
 }
 
-/// One id, as most callers give it.
-#[inline]
-fn one(ids: &Bound<'_, PyAny>) -> Option<u32> {
-    let id = ids.cast_exact::<PyInt>().ok()?;
-    let mut overflow = 0;
-    // SAFETY: an int that is alive. This function gives -1 for what does not fit, and sets no exception for an int.
-    u32::try_from(unsafe { ffi::PyLong_AsLongAndOverflow(id.as_ptr(), &raw mut overflow) }).ok()
-}
-
 impl DecodeStream {
     pub fn begin(tokenizer: Py<Tokenizer>, skip_special: bool, stop: Vec<String>) -> Self {
         DecodeStream::at(tokenizer, Core::new(skip_special, stop))
     }
 
     fn at(tokenizer: Py<Tokenizer>, core: Core) -> Self {
-        let plain = AtomicBool::new(core.is_plain());
-        DecodeStream { tokenizer, core: Mutex::new(core), plain }
+        let (state, stops) = (AtomicU32::new(state_of(&core)), core.stops());
+        DecodeStream { tokenizer, core: Mutex::new(core), state, stops }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
@@ -83,30 +74,73 @@ impl DecodeStream {
 
     fn change<T>(&self, f: impl FnOnce(&mut Core) -> T) -> T {
         let mut core = self.lock();
+        if let Some(unfinished) = Unfinished::from_bits(self.state.swap(IN_CORE, Ordering::Acquire)) {
+            core.go_on(unfinished);
+        }
         let out = f(&mut core);
-        self.plain.store(core.is_plain(), Ordering::Relaxed);
+        self.state.store(state_of(&core), Ordering::Release);
         out
     }
 
-    /// The text of one more id, if it is kept and nothing that came before matters. (To a call of another thread that
-    /// changes what matters, this one is as good as before it.)
+    /// The text of one more id, if it is kept.
     #[inline]
-    fn kept<'a, 'py>(&'a self, ids: &Bound<'py, PyAny>) -> Option<Borrowed<'a, 'py, PyString>> {
-        let text = self.tokenizer.get().texts.get(ids.py(), one(ids)?)?;
-        // Its own bytes, which are near: looking the token up would take longer.
-        let passes = || text.to_str().is_ok_and(|text| self.lock().passes(text));
-        (self.plain.load(Ordering::Relaxed) || passes()).then_some(text)
+    fn push_kept<'a, 'py>(&'a self, ids: &Bound<'py, PyAny>) -> Option<Borrowed<'a, 'py, PyString>> {
+        let (py, id) = (ids.py(), exact_id(ids)?);
+        let state = self.state.load(Ordering::Acquire);
+        if state == IN_CORE {
+            return None;
+        }
+        let (text, next) = self.kept(py, state, id)?;
+        if let Some(stops) = &self.stops {
+            // Its own bytes, which are near: looking the token up would take longer.
+            text.to_str().ok().filter(|text| !stops.may_begin_in(text))?;
+        }
+        // If another thread was faster, this is not the text any more. (Where the state stays, this one was before it.)
+        if state != next {
+            self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        }
+        Some(text)
+    }
+
+    /// What an id gives in a state, and the next state, if that is kept.
+    #[inline]
+    fn kept<'a, 'py>(&'a self, py: Python<'py>, state: u32, id: u32) -> Option<(Borrowed<'a, 'py, PyString>, u32)> {
+        let texts = &self.tokenizer.get().texts;
+        let whole = if state == WHOLE { texts.get(py, id) } else { None };
+        whole.map(|text| (text, WHOLE)).or_else(|| texts.step(py, state, id))
+    }
+
+    /// What `push` does, any ids in any state.
+    fn push_any<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        let py = ids.py();
+        guard(py, || match exact_id(ids) {
+            Some(id) => self.push_id(py, id),
+            None => self.push_several(py, ids),
+        })
     }
 
     fn push_id<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyString>> {
         let Tokenizer { core: tokenizer, texts, .. } = self.tokenizer.get();
-        let text = self.change(|core| core.push_id(tokenizer, id)).map_err(|e| to_py_err(py, &e))?;
-        let object = to_str(py, &text)?;
-        // Borrowed: what the id gives wherever it stands, if it is no control token, which a stream may leave out.
-        if matches!(text, Cow::Borrowed(_)) && tokenizer.controls().by_id(id).is_none() {
-            texts.keep(id, &object);
+        let pushed = self.change(|core| {
+            let before = core.unfinished();
+            let step = core.step(tokenizer, id)?;
+            let given = core.take(&step)?;
+            Ok((before, step, given))
+        });
+        let (before, step, given) = pushed.map_err(|e| to_py_err(py, &e))?;
+        if let Some(text) = given {
+            return to_str(py, &text);
         }
-        Ok(object)
+        let text = to_str(py, &step.text)?;
+        // A stream may leave control tokens out.
+        if tokenizer.controls().by_id(id).is_none() {
+            if (before, step.unfinished) == Default::default() {
+                texts.keep(id, &text);
+            } else {
+                texts.keep_step(before, id, &text, step.unfinished);
+            }
+        }
+        Ok(text)
     }
 
     fn push_several<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
@@ -119,18 +153,15 @@ impl DecodeStream {
                 module.call_method1(intern!(py, "pushed_ids"), (ids, tokenizer.vocab_size()))?.extract()?
             }
         };
-        let text = ids.with(py, |ids| {
-            self.change(|core| match ids {
-                &[id] => core.push_id(tokenizer, id),
-                ids => core.push(tokenizer, ids).map(Cow::Owned),
-            })
-        })?;
+        let text = ids.with(py, |ids| self.change(|core| core.push(tokenizer, ids)))?;
         to_str(py, &text.map_err(|e| to_py_err(py, &e))?)
     }
 }
 
-/// The method `_push` of the class.
-static PUSH_ANY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// See the first invariant.
+fn state_of(core: &Core) -> u32 {
+    if core.is_at_rest() { core.unfinished().to_bits() } else { IN_CORE }
+}
 
 /// The method `push`, with the calling convention for one argument, which the binding's library does not offer: its own
 /// takes longer than all that is to be done.
@@ -141,21 +172,23 @@ unsafe extern "C" fn push(slf: *mut ffi::PyObject, ids: *mut ffi::PyObject) -> *
     // `add_push` puts this one into our class.
     let (stream, object) =
         unsafe { (Borrowed::from_ptr(py, slf).cast_unchecked::<DecodeStream>(), Borrowed::<PyAny>::from_ptr(py, ids)) };
-    if let Some(text) = stream.get().kept(&object) {
+    if let Some(text) = stream.get().push_kept(&object) {
         return text.to_owned().into_ptr();
     }
-    let args = [slf, ids];
-    // SAFETY: two arguments, both alive; what it returns is our caller's: a new reference, or null with an exception set.
-    unsafe {
-        let any = PUSH_ANY.get(py).map_or(ptr::null_mut(), Py::as_ptr);
-        ffi::PyObject_Vectorcall(any, args.as_ptr(), args.len(), ptr::null_mut())
-    }
+    // Attached as the binding's library knows it, which may detach.
+    let pushed = Python::attach(|_| stream.get().push_any(&object));
+    pushed.map_or_else(
+        |error| {
+            error.restore(py);
+            ptr::null_mut()
+        },
+        |text| text.into_ptr(),
+    )
 }
 
 /// Adds `push` to the class.
 pub fn add_push(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<DecodeStream>();
-    PUSH_ANY.get_or_try_init(py, || class.getattr("_push").map(Bound::unbind))?;
     // Never freed, as the class is not.
     let method = Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: c"push".as_ptr(),
