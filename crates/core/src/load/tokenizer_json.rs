@@ -226,9 +226,7 @@ fn tables(
     }
     let place = |token: u32| place_of[ix(token)];
     let listed: Vec<Listed> = listed.iter().map(|&(l, r, token)| (place(l), place(r), place(token))).collect();
-    let (vocab, merges) = merge_list::build(&tokens, &listed)?;
-    let whole: Vec<bool> = (0..vocab.len()).map(|rank| ignore_merges || merges.makes(rank)).collect();
-    Ok(Tables::with_merges(vocab, merges, |rank| whole[ix(rank)]))
+    merge_list::build(&tokens, &listed, ignore_merges)
 }
 
 /// A string, borrowed from the file where it is written without escapes.

@@ -8,6 +8,7 @@
 //! beginning, a state says which children it may have, so that a walk seldom loads a slot to learn that it has ended, and
 //! where only one token is left, its last bytes are kept in the slot itself, which saves four states in nine.
 
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
@@ -100,7 +101,7 @@ pub struct Trie {
 }
 
 /// Tokens in the order of their bytes, which lie side by side in that order: whoever goes through them reads on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sorted {
     /// Their ranks.
     ranks: Vec<u32>,
@@ -126,12 +127,12 @@ impl Sorted {
     }
 
     /// Those that are `wanted`, by rank.
-    pub(super) fn only(self, wanted: impl Fn(u32) -> bool) -> Self {
-        if self.ranks.iter().all(|&rank| wanted(rank)) {
-            return self;
+    pub(crate) fn only(&self, wanted: &[bool]) -> Cow<'_, Self> {
+        if wanted.iter().all(|&wanted| wanted) {
+            return Cow::Borrowed(self);
         }
         let all = self.ranks.iter().enumerate().map(|(place, &rank)| (rank, self.token(place)));
-        Self::of(all.filter(|&(rank, _)| wanted(rank)))
+        Cow::Owned(Self::of(all.filter(|&(rank, _)| wanted[ix(rank)])))
     }
 
     /// These tokens, with their ranks.
@@ -168,7 +169,7 @@ impl Trie {
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if more than 2^25 slots were needed.
-    pub(super) fn build(tokens: &Sorted) -> Result<Self, Error> {
+    pub(crate) fn build(tokens: &Sorted) -> Result<Self, Error> {
         let order = &tokens.ranks[..];
         // How often text comes to a token goes about with the inverse of its rank. Sums of it, in order of bytes.
         let sums: Vec<u64> = std::iter::once(0)
@@ -318,9 +319,11 @@ impl Slots {
             0x0000_0000_ffff_ffff,
         ];
         let mut words: [u64; BLOCK / 64] = std::array::from_fn(|word| self.0[word ^ usize::from(label >> 6)]);
-        for (bit, low) in LOW_HALVES.into_iter().enumerate().filter(|(bit, _)| label >> bit & 1 == 1) {
+        for (bit, low) in LOW_HALVES.into_iter().enumerate() {
             let by = 1 << bit;
-            words.iter_mut().for_each(|word| *word = (*word >> by & low) | (*word & low) << by);
+            // Whether to swap is not known ahead: no branch on it.
+            let swap = u64::from(label >> bit & 1).wrapping_neg();
+            words.iter_mut().for_each(|word| *word ^= (*word ^ ((*word >> by & low) | (*word & low) << by)) & swap);
         }
         Slots(words)
     }
@@ -440,7 +443,9 @@ mod tests {
         let vocab = Vocab::from_ranked(&tokens).unwrap();
         // Without one of them, as if BPE did not make it.
         let has = |rank: u32| tokens[ix(rank)] != b"abcdefgh";
-        let sorted = Sorted::new(&vocab).only(has);
+        let wanted: Vec<bool> = (0..vocab.len()).map(has).collect();
+        let sorted = Sorted::new(&vocab);
+        let sorted = sorted.only(&wanted);
         let mut found = 0;
         let mut before: Vec<u8> = Vec::new();
         sorted.for_each_with_prefix(|token, rank, prefix| {
