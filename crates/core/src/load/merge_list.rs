@@ -30,7 +30,7 @@ pub struct Tokens {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
-    /// Whether one may have the bytes of another.
+    /// Whether one may have the bytes of another, or not those of a pair that spells its name.
     may_repeat: bool,
 }
 
@@ -88,19 +88,24 @@ pub fn build(tokens: &Tokens, list: &[Listed], ignore_merges: bool) -> Result<Ta
     }
     let (vocab, rank_of, joinable) = ranked(tokens, &order)?;
     let rank = |token: u32| rank_of[ix(token)];
-    let by_rank = || list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token)));
-    let (known, sorted) = parallel::both(|| Known::from_list(&vocab, joinable, by_rank()), || Sorted::new(&vocab));
+    let by_rank: Vec<Split> =
+        { list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token))).collect() };
+    let (known, sorted) =
+        parallel::both(|| Known::from_list(&vocab, joinable, &by_rank, !tokens.may_repeat), || Sorted::new(&vocab));
     // The trie takes as long as all the rest, and needs to know only which tokens are made: that is next to certain now.
     let likely = match &known {
         Some(known) => known.made(&vocab),
         None => (0..vocab.len()).map(|rank| rank < joinable).collect(),
     };
-    let trie = || Trie::build(&sorted.only(&likely));
+    let trie = || {
+        let s = sorted.only(&likely);
+        Trie::build(&s)
+    };
     let others = || {
-        let splits = known.and_then(|known| known.checked(&vocab)).unwrap_or_else(|| find_splits(&vocab, joinable));
-        follows(&splits, by_rank(), &vocab).then(|| {
+        let splits = { known.and_then(|known| known.checked(&vocab)).unwrap_or_else(|| find_splits(&vocab, joinable)) };
+        follows(&splits, &by_rank, &vocab).then(|| {
             let made = made(&vocab, &splits);
-            let merges = MergeTables::without_trie(&vocab, &sorted, &splits, &made, u32::MAX);
+            let merges = { MergeTables::without_trie(&vocab, &sorted, &splits, &made, u32::MAX) };
             let words = WordTable::build(&vocab, |rank| ignore_merges || made[ix(rank)]);
             (made, merges, words)
         })
@@ -144,13 +149,13 @@ fn ranked(tokens: &Tokens, made: &[u32]) -> Result<(Vocab, Vec<u32>, u32), Error
 }
 
 /// Whether every split is in the list, in order of rank.
-fn follows(splits: &[Split], list: impl Iterator<Item = Split>, vocab: &Vocab) -> bool {
+fn follows(splits: &[Split], list: &[Split], vocab: &Vocab) -> bool {
     let mut split_of = vec![(u32::MAX, u32::MAX); ix(vocab.len())];
     for &(left, right, token) in splits {
         split_of[ix(token)] = (left, right);
     }
     let mut place_of = vec![usize::MAX; ix(vocab.len())];
-    for (place, (left, right, token)) in list.enumerate() {
+    for (place, &(left, right, token)) in list.iter().enumerate() {
         // Of a pair that is there twice, the last counts.
         if split_of[ix(token)] == (left, right) {
             place_of[ix(token)] = place;

@@ -59,7 +59,12 @@ fn read_model<'a>(cursor: &mut Cursor<'a>) -> Option<(Raw<'a>, TokenNames<'a>, V
         match &*name {
             // Not of the models that are read, as far as can be seen.
             "vocab" if model.get("type").is_some_and(|kind: &&RawValue| kind.get() != "\"BPE\"") => return None,
-            "vocab" if names.is_none() => names = Some(TokenNames::new(cursor.entries()?)?),
+            "vocab" if names.is_none() => {
+                names = Some({
+                    let e = cursor.entries()?;
+                    TokenNames::new(e)?
+                })
+            }
             "merges" if listed.is_none() => listed = Some(cursor.merges(names.as_ref()?)?),
             "vocab" | "merges" => return None,
             _ => {
@@ -148,6 +153,9 @@ impl<'a> Cursor<'a> {
     fn string(&mut self) -> Option<Cow<'a, str>> {
         self.take(b"\"")?;
         let start = self.at;
+        while self.text.as_bytes().get(self.at..).and_then(<[u8]>::first_chunk).is_some_and(|&eight| is_plain(eight)) {
+            self.at += 8;
+        }
         loop {
             match self.peek()? {
                 b'"' => {
@@ -185,7 +193,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn entries(&mut self) -> Option<Vec<Entry<'a>>> {
-        let mut entries = Vec::new();
+        // A guess: an entry takes some twenty bytes or more, and about as many in the list of merges.
+        let mut entries = Vec::with_capacity((self.text.len() / 48).min(MAX_TOKENS));
         self.object(|cursor, name| {
             entries.push((name, cursor.number()?));
             (entries.len() <= MAX_TOKENS && !entries[entries.len() - 1].0.is_empty()).then_some(())
@@ -208,7 +217,9 @@ impl<'a> Cursor<'a> {
             let stopped = cursor.merges_until(names, until, &mut listed)?;
             Some((listed, stopped))
         };
-        let from_middle = || if middle < self.text.len() { run(&mut second, usize::MAX) } else { None };
+        let from_middle = || {
+            if middle < self.text.len() { run(&mut second, usize::MAX) } else { None }
+        };
         let (to_middle, from_middle) = parallel::both(|| run(&mut first, middle), from_middle);
         let (mut listed, stopped) = to_middle?;
         self.at = first.at;
@@ -259,6 +270,17 @@ impl<'a> Cursor<'a> {
             (listed.len() <= MAX_MERGES).then_some(false)
         })
     }
+}
+
+/// Whether none of these bytes ends a string, begins an escape or is a control character.
+#[inline(always)]
+fn is_plain(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(bytes);
+    // The highest bit of a byte is set where it is below `limit`; elsewhere only behind such a byte, or if it was set.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let ends = below(word ^ ONES * u64::from(b'"'), 1) | below(word ^ ONES * u64::from(b'\\'), 1);
+    (ends | below(word, 0x20)) & ONES << 7 == 0
 }
 
 #[cfg(test)]

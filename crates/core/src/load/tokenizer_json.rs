@@ -132,7 +132,8 @@ pub fn vocab_of_tokenizer_json(text: &[u8]) -> Result<&str, Error> {
 }
 
 fn utf8(text: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", e.valid_up_to())))
+    let place = |_| simdutf8::compat::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
+    simdutf8::basic::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", place(e))))
 }
 
 fn fault(reason: String) -> Error {

@@ -8,6 +8,7 @@ use aho_corasick::AhoCorasick;
 
 use super::pairs::Far;
 use super::{NONE, Split, count_singles, heap, single_bytes};
+use crate::hash::are_equal;
 use crate::num::{ix, to_u32};
 use crate::vocab::Vocab;
 
@@ -40,10 +41,15 @@ pub fn find_splits(vocab: &Vocab, joinable: u32) -> Vec<Split> {
 /// Most tokens that may have parts of a higher rank, for [`Known::checked`].
 const MAX_LATE: usize = 4096;
 
+/// How many pairs ahead of its turn a pair is asked for.
+const AHEAD: usize = 8;
+
 /// Whether the bytes of two tokens are those of the third.
 fn spells(vocab: &Vocab, left: u32, right: u32, token: u32) -> bool {
     let [left, right, token] = [left, right, token].map(|rank| vocab.bytes_of(rank).expect("a rank below len"));
-    token.strip_prefix(left) == Some(right)
+    token.len() == left.len() + right.len()
+        && are_equal(&token[..left.len()], left)
+        && are_equal(&token[left.len()..], right)
 }
 
 /// Splits that a list says, of all tokens up to some rank.
@@ -58,9 +64,10 @@ pub struct Known {
 
 impl Known {
     /// From a list that has the split of every token below `joinable` that has one, among other pairs; None if that
-    /// cannot be seen soon: if the pairs of a token do not lie together, in order of the tokens.
+    /// cannot be seen soon: if the pairs of a token do not lie together, in order of the tokens. `is_spelled`: it is known
+    /// that the bytes of a pair are those of its token.
     #[must_use]
-    pub fn from_list(vocab: &Vocab, joinable: u32, list: impl IntoIterator<Item = Split>) -> Option<Self> {
+    pub fn from_list(vocab: &Vocab, joinable: u32, list: &[Split], is_spelled: bool) -> Option<Self> {
         let bytes = single_bytes(vocab);
         let singles = count_singles(&bytes);
         if bytes.iter().any(|&byte| byte >= singles && byte != NONE) {
@@ -70,7 +77,11 @@ impl Known {
         let (pairs, split_of) = (Far::with_capacity(count), Vec::with_capacity(ix(joinable)));
         let mut known = Known { pairs, split_of, late: Vec::new(), singles };
         known.split_of.extend((0..singles).map(|byte| (byte, byte)));
-        for (left, right, token) in list {
+        for (place, &(left, right, token)) in list.iter().enumerate() {
+            // Most pairs are put in, far from the one before.
+            if let Some(&(left, right, _)) = list.get(place + AHEAD) {
+                known.pairs.ask(left, right);
+            }
             let next = to_u32(known.split_of.len());
             if token == next && token < joinable {
                 known.split_of.push((NONE, NONE));
@@ -82,7 +93,7 @@ impl Known {
                 && known.split_of[ix(token)].0 == NONE
                 && left.max(right) < token
                 && known.meet(left, right)
-                && spells(vocab, left, right, token)
+                && (is_spelled || spells(vocab, left, right, token))
             {
                 known.insert(left, right, token);
             }
@@ -229,7 +240,7 @@ mod tests {
             moved.rotate_left(by);
             // Without the pair that counts, or with one in the wrong place, nothing else comes out.
             for (list, is_sound) in [(all_pairs(&vocab), true), (without, false), (moved, false)] {
-                let known = Known::from_list(&vocab, vocab.len(), list);
+                let known = Known::from_list(&vocab, vocab.len(), &list, false);
                 match known.and_then(|known| known.checked(&vocab)) {
                     Some(checked) => {
                         assert_eq!(checked, found);
