@@ -88,8 +88,7 @@ pub fn build(tokens: &Tokens, list: &[Listed], ignore_merges: bool) -> Result<Ta
     }
     let (vocab, rank_of, joinable) = ranked(tokens, &order)?;
     let rank = |token: u32| rank_of[ix(token)];
-    let by_rank: Vec<Split> =
-        { list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token))).collect() };
+    let by_rank: Vec<Split> = list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token))).collect();
     let (known, sorted) =
         parallel::both(|| Known::from_list(&vocab, joinable, &by_rank, !tokens.may_repeat), || Sorted::new(&vocab));
     // The trie takes as long as all the rest, and needs to know only which tokens are made: that is next to certain now.
@@ -97,15 +96,12 @@ pub fn build(tokens: &Tokens, list: &[Listed], ignore_merges: bool) -> Result<Ta
         Some(known) => known.made(&vocab),
         None => (0..vocab.len()).map(|rank| rank < joinable).collect(),
     };
-    let trie = || {
-        let s = sorted.only(&likely);
-        Trie::build(&s)
-    };
+    let trie = || Trie::build(&sorted.only(&likely));
     let others = || {
-        let splits = { known.and_then(|known| known.checked(&vocab)).unwrap_or_else(|| find_splits(&vocab, joinable)) };
+        let splits = known.and_then(|known| known.checked(&vocab)).unwrap_or_else(|| find_splits(&vocab, joinable));
         follows(&splits, &by_rank, &vocab).then(|| {
             let made = made(&vocab, &splits);
-            let merges = { MergeTables::without_trie(&vocab, &sorted, &splits, &made, u32::MAX) };
+            let merges = MergeTables::without_trie(&vocab, &sorted, &splits, &made, u32::MAX);
             let words = WordTable::build(&vocab, |rank| ignore_merges || made[ix(rank)]);
             (made, merges, words)
         })

@@ -59,12 +59,7 @@ fn read_model<'a>(cursor: &mut Cursor<'a>) -> Option<(Raw<'a>, TokenNames<'a>, V
         match &*name {
             // Not of the models that are read, as far as can be seen.
             "vocab" if model.get("type").is_some_and(|kind: &&RawValue| kind.get() != "\"BPE\"") => return None,
-            "vocab" if names.is_none() => {
-                names = Some({
-                    let e = cursor.entries()?;
-                    TokenNames::new(e)?
-                })
-            }
+            "vocab" if names.is_none() => names = Some(TokenNames::new(cursor.entries()?)?),
             "merges" if listed.is_none() => listed = Some(cursor.merges(names.as_ref()?)?),
             "vocab" | "merges" => return None,
             _ => {
@@ -217,9 +212,7 @@ impl<'a> Cursor<'a> {
             let stopped = cursor.merges_until(names, until, &mut listed)?;
             Some((listed, stopped))
         };
-        let from_middle = || {
-            if middle < self.text.len() { run(&mut second, usize::MAX) } else { None }
-        };
+        let from_middle = || if middle < self.text.len() { run(&mut second, usize::MAX) } else { None };
         let (to_middle, from_middle) = parallel::both(|| run(&mut first, middle), from_middle);
         let (mut listed, stopped) = to_middle?;
         self.at = first.at;
@@ -277,10 +270,10 @@ impl<'a> Cursor<'a> {
 fn is_plain(bytes: [u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_le_bytes(bytes);
-    // The highest bit of a byte is set where it is below `limit`; elsewhere only behind such a byte, or if it was set.
+    // The highest bit of a byte is set if it is below `limit`; of others, only behind such a byte.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
-    let ends = below(word ^ ONES * u64::from(b'"'), 1) | below(word ^ ONES * u64::from(b'\\'), 1);
-    (ends | below(word, 0x20)) & ONES << 7 == 0
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (is(b'"') | is(b'\\') | below(word, 0x20)) & (ONES << 7) == 0
 }
 
 #[cfg(test)]

@@ -265,13 +265,11 @@ impl MergeTables {
             Parts::new(left, right, prefix, shorter_by).0
         };
         let mut parts: Vec<u64> = (0..vocab.len()).map(|rank| of(rank, rank, 0)).collect();
-        {
-            tokens.only(made).for_each_with_prefix(|token, rank, prefix| {
-                if let Some((prefix, len)) = prefix {
-                    parts[ix(rank)] = of(rank, prefix, token.len() - len);
-                }
-            })
-        };
+        tokens.only(made).for_each_with_prefix(|token, rank, prefix| {
+            if let Some((prefix, len)) = prefix {
+                parts[ix(rank)] = of(rank, prefix, token.len() - len);
+            }
+        });
         let pairs = PairTable::build(splits, most_near);
         let borders = Borders::build(vocab);
         let byte_pairs = BytePairs::build(vocab, |rank| made[ix(rank)]);
