@@ -129,7 +129,7 @@ def test_damage_is_found(small: Tokenizer, tmp_path: Path) -> None:
 
 
 def checksum(data: bytes) -> int:
-    """That of an image, written down once more: FNV-1a of words of eight bytes, turned, eight sums."""
+    """That of an image, written down once more: eight sums of FNV-1a of words, turned."""
 
     def add(found: int, word: int) -> int:
         found = (found ^ word) * 0x100000001B3 & (1 << 64) - 1

@@ -377,6 +377,20 @@ mod tests {
     }
 
     #[test]
+    fn eight_bytes_are_plain_if_each_is() {
+        for byte in 0..=255u8 {
+            let ends = byte < 0x20 || byte == b'"' || byte == b'\\';
+            for other in [b' ', b'!', b'#', b'[', b']', b'a', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                for at in 0..8 {
+                    let mut bytes = [other; 8];
+                    bytes[at] = byte;
+                    assert_eq!(is_plain(bytes), !ends, "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_cut_off_or_odd_is_left_to_the_careful_reader() {
         let merges = json!([["a", "b"], ["ab", "\""]]);
         let sound = file(&vocab_for(&merges).to_string(), &merges.to_string());
