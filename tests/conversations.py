@@ -19,12 +19,22 @@ TEXTS = [
 
 
 class Conversations:
-    """Conversations, mostly well-formed: faults come at the rate `odd`."""
+    """Conversations, mostly well-formed: faults come at the rate `odd`.
 
-    def __init__(self, seed: int, text: Callable[[random.Random], str], odd: float = 0.0) -> None:
+    `alternating`: users and the model take turns, and nobody else speaks after the system.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        text: Callable[[random.Random], str],
+        odd: float = 0.0,
+        alternating: bool = False,
+    ) -> None:
         self.rng = random.Random(seed)
         self.text = lambda: text(self.rng)
         self.odd = odd
+        self.alternating = alternating
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -127,16 +137,17 @@ class Conversations:
     def conversation(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Messages, and the keyword arguments to render them with."""
         lists, as_text, none = self.chance(0.3), self.chance(0.4), self.chance(0.5)
-        tools = self.chance(0.5)
+        tools = self.chance(0.5) and not self.alternating
         messages: list[dict[str, Any]] = []
         if self.chance(0.5):
-            role = "system" if self.chance(0.8) else "developer"
+            role = "system" if self.chance(0.8) or self.alternating else "developer"
             messages.append({"role": role, "content": self.content(lists)})
-        for _ in range(self.rng.randrange(1, 4)):
+        turns = self.rng.randrange(1, 4)
+        for turn in range(turns):
             messages.append({"role": "user", "content": self.content(lists)})
             if self.chance(0.2):
                 messages[-1]["name"] = self.text()
-            if self.chance(0.85):
+            if self.chance(0.85) or (self.alternating and turn + 1 < turns):
                 messages.append(self.assistant(lists, as_text, none))
             while tools and self.chance(0.4):
                 result = {"role": "tool", "content": self.content(lists)}

@@ -170,11 +170,10 @@ def _at(path: Path, error: VocabularyError | UnknownFormatError) -> Exception:
 
 def _read(data: bytes, path: Path, given: Given | None) -> tuple[_native.Tokenizer, str]:
     """What the content of a file means, and its fingerprint."""
-    digest = _native.digest(data)
     if data.lstrip()[:1] == b"{":
-        return _from_json(data), digest
+        return _from_json(data)
     if _RANK_LINE.match(data):
-        return _from_ranks(data, path, given), _key(digest, given)
+        return _from_ranks(data, path, given), _key(_native.digest(data), given)
     raise _unknown(data, path)
 
 
@@ -193,11 +192,11 @@ def _unknown(data: bytes, path: Path) -> UnknownFormatError:
     )
 
 
-def _from_json(data: bytes) -> _native.Tokenizer:
+def _from_json(data: bytes) -> tuple[_native.Tokenizer, str]:
     # The native reader parses the vocabulary; here only the kind is wanted.
     if _TEKKEN.search(data[:_TEKKEN_WITHIN]):
-        return _native.Tokenizer.from_tekken(data)
-    return _native.Tokenizer.from_tokenizer_json(data)
+        return _native.Tokenizer.from_tekken(data), _native.digest(data)
+    return _native.Tokenizer.from_tokenizer_json_with_digest(data)
 
 
 def _from_ranks(data: bytes, path: Path, given: Given | None) -> _native.Tokenizer:

@@ -114,7 +114,13 @@ def compare(
     counts = {"text": 0, "error": 0}
     for number in range(CONVERSATIONS):
         odd = (0.0, 0.0, 0.0, 0.03, 0.15)[number % 5]
-        source = Conversations(SEED * 1_000_003 + number, text_of(model), odd)
+        source = Conversations(
+            SEED * 1_000_003 + number,
+            text_of(model),
+            odd,
+            # A template that refuses all else is given more that it renders.
+            alternating="must alternate" in model.source and number % 5 != 1,
+        )
         messages, options = source.conversation()
         before = copy.deepcopy((messages, options))
         theirs = outcome(lambda m=messages, o=options: render(m, o))

@@ -33,6 +33,40 @@ impl BuildHasher for Keys {
     }
 }
 
+/// Two words that, together with their length, say what up to sixteen bytes are: loads that overlap.
+#[inline(always)]
+pub(crate) fn short_words(bytes: &[u8]) -> Option<[u64; 2]> {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let half = |at: usize| u64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")));
+    let byte = |at: usize| u64::from(bytes[at]);
+    match bytes.len() {
+        0 => Some([0, 0]),
+        len @ 1..4 => Some([byte(0) | byte(len / 2) << 8 | byte(len - 1) << 16, 0]),
+        len @ 4..8 => Some([half(0), half(len - 4)]),
+        len @ 8..=16 => Some([word(0), word(len - 8)]),
+        _ => None,
+    }
+}
+
+/// Whether two strings are equal: for short ones, which most are, without a call.
+#[inline(always)]
+pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len()
+        && match (short_words(a), short_words(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => a == b,
+        }
+}
+
+#[cfg(feature = "formats")]
+impl Keys {
+    /// A hash of a string of up to sixteen bytes, given as [`short_words`].
+    #[inline(always)]
+    pub fn hash_short(&self, [low, high]: [u64; 2], len: u32) -> u64 {
+        fold(fold(self.0[0] ^ low, self.0[1] ^ high) ^ u64::from(len), self.0[1])
+    }
+}
+
 impl Keyed {
     #[inline(always)]
     fn add(&mut self, a: u64, b: u64) {

@@ -38,9 +38,20 @@ impl Tables {
     /// All tables, given the merges and the tokens, by rank, that a whole pre-token may be.
     #[must_use]
     pub fn with_merges(vocab: Vocab, merges: MergeTables, may_be_whole: impl Fn(u32) -> bool) -> Self {
+        let words = WordTable::build(&vocab, &may_be_whole);
+        Self::with_words(vocab, words, merges, may_be_whole)
+    }
+
+    /// The same, given the table of the tokens that a whole pre-token may be as well.
+    pub(crate) fn with_words(
+        vocab: Vocab,
+        words: WordTable,
+        merges: MergeTables,
+        may_be_whole: impl Fn(u32) -> bool,
+    ) -> Self {
         let others: Vec<u32> = (0..vocab.len()).filter(|&rank| !may_be_whole(rank)).collect();
         Tables {
-            words: WordTable::build(&vocab, &may_be_whole),
+            words,
             others: others.into(),
             whole_is_merged: (0..vocab.len()).all(|rank| merges.makes(rank) || !may_be_whole(rank)),
             merges,

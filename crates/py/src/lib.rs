@@ -52,10 +52,14 @@ fn forget_threads() {
     kizami_core::parallel::forget();
 }
 
+fn digest_of(data: &[u8]) -> String {
+    blake3::hash(data).to_hex().to_string()
+}
+
 /// BLAKE3 of these bytes, in hexadecimal.
 #[pyfunction]
 fn digest(py: Python<'_>, data: &[u8]) -> String {
-    py.detach(|| blake3::hash(data).to_hex().to_string())
+    py.detach(|| digest_of(data))
 }
 
 /// BLAKE3 of what a file holds; a file of more than `most` bytes is an error.

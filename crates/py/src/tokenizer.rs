@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use kizami_core::load::saved::Description;
 use kizami_core::special::{ControlToken, Controls};
-use kizami_core::{OffsetUnit, Options, Tables, load};
+use kizami_core::{OffsetUnit, Options, Tables, load, parallel};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::convert::{Held, Ids, int_array, run, to_array};
+use crate::digest_of;
 use crate::documents::{self, Texts};
 use crate::errors::{guard, to_py_err};
 use crate::stream::DecodeStream;
@@ -95,6 +96,14 @@ impl Tokenizer {
         let build = || load::read_tokenizer_json(data);
         let core = guard(py, || py.detach(build).map_err(|e| to_py_err(py, &e)))?;
         Ok(Tokenizer::of(core, Vec::new()))
+    }
+
+    /// The same, and the `digest` of the bytes: beside what only one thread can do of the reading.
+    #[staticmethod]
+    fn from_tokenizer_json_with_digest(py: Python<'_>, data: &[u8]) -> PyResult<(Self, String)> {
+        let build = || parallel::both(|| load::read_tokenizer_json(data), || digest_of(data));
+        let (core, digest) = guard(py, || Ok(py.detach(build)))?;
+        Ok((Tokenizer::of(core.map_err(|e| to_py_err(py, &e))?, Vec::new()), digest))
     }
 
     /// All of a `tokenizer.json` but its model.

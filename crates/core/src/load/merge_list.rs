@@ -9,12 +9,14 @@ use std::collections::HashMap;
 
 use super::byte_level::Alphabet;
 use crate::error::Error;
+use crate::lookup::WordTable;
 use crate::merge::heap::{HeapScratch, join_all};
-use crate::merge::splits::{check_splits, find_splits};
-use crate::merge::trie::Sorted;
-use crate::merge::{MergeTables, Split};
+use crate::merge::splits::{Known, find_splits};
+use crate::merge::trie::{Sorted, Trie};
+use crate::merge::{MergeTables, Split, made};
 use crate::num::{ix, to_u32};
 use crate::parallel;
+use crate::tables::Tables;
 use crate::vocab::Vocab;
 
 /// A pair of a list and what it makes, as indices of tokens.
@@ -28,7 +30,7 @@ pub struct Tokens {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
-    /// Whether one may have the bytes of another.
+    /// Whether one may have the bytes of another, or not those of a pair that spells its name.
     may_repeat: bool,
 }
 
@@ -70,35 +72,54 @@ impl Tokens {
     }
 }
 
-/// Vocabulary and merges of tokens and a list of merges.
+/// All tables of tokens and a list of merges. Of the tokens, a whole pre-token may be any, if `ignore_merges`, or those that
+/// BPE makes.
 ///
 /// # Errors
 /// [`Error::Vocabulary`] for a vocabulary that is impossible (see [`Vocab::from_ranked`], [`Vocab::with_ids`]).
-pub fn build(tokens: &Tokens, list: &[Listed]) -> Result<(Vocab, MergeTables), Error> {
+pub fn build(tokens: &Tokens, list: &[Listed], ignore_merges: bool) -> Result<Tables, Error> {
     // Bytes, then tokens that the list makes in the order in which it does, then all others.
     let mut is_made = vec![false; ix(tokens.len())];
-    let mut made = Vec::new();
+    let mut order = Vec::new();
     for &(_, _, token) in list {
         if !std::mem::replace(&mut is_made[ix(token)], true) && tokens.bytes(token).len() > 1 {
-            made.push(token);
+            order.push(token);
         }
     }
-    let (vocab, rank_of, joinable) = ranked(tokens, &made)?;
+    let (vocab, rank_of, joinable) = ranked(tokens, &order)?;
     let rank = |token: u32| rank_of[ix(token)];
-    let by_rank = || list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token)));
-    let splits = || check_splits(&vocab, joinable, by_rank()).unwrap_or_else(|| find_splits(&vocab, joinable));
-    let (splits, sorted) = parallel::both(splits, || Sorted::new(&vocab));
-    if follows(&splits, by_rank(), &vocab) {
-        let merges = MergeTables::from_sorted(&vocab, sorted, &splits, u32::MAX)?;
-        return Ok((vocab, merges));
+    let by_rank: Vec<Split> = list.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token))).collect();
+    let (known, sorted) =
+        parallel::both(|| Known::from_list(&vocab, joinable, &by_rank, !tokens.may_repeat), || Sorted::new(&vocab));
+    // The trie takes as long as all the rest, and needs to know only which tokens are made: that is next to certain now.
+    let likely = match &known {
+        Some(known) => known.made(&vocab),
+        None => (0..vocab.len()).map(|rank| rank < joinable).collect(),
+    };
+    let trie = || Trie::build(&sorted.only(&likely));
+    let others = || {
+        let splits = known.and_then(|known| known.checked(&vocab)).unwrap_or_else(|| find_splits(&vocab, joinable));
+        follows(&splits, &by_rank, &vocab).then(|| {
+            let made = made(&vocab, &splits);
+            let merges = MergeTables::without_trie(&vocab, &sorted, &splits, &made, u32::MAX);
+            let words = WordTable::build(&vocab, |rank| ignore_merges || made[ix(rank)]);
+            (made, merges, words)
+        })
+    };
+    let (trie, others) = parallel::both(trie, others);
+    if let Some((made, others, words)) = others {
+        let trie = if made == likely { trie } else { Trie::build(&sorted.only(&made)) };
+        let merges = MergeTables { trie: trie?, ..others };
+        return Ok(Tables::with_words(vocab, words, merges, |rank| ignore_merges || made[ix(rank)]));
     }
     let found = run(tokens, list);
-    let made: Vec<u32> = found.iter().map(|&(_, _, token)| token).collect();
-    let (vocab, rank_of, _) = ranked(tokens, &made)?;
+    let order: Vec<u32> = found.iter().map(|&(_, _, token)| token).collect();
+    let (vocab, rank_of, _) = ranked(tokens, &order)?;
     let rank = |token: u32| rank_of[ix(token)];
     let splits: Vec<Split> = found.iter().map(|&(left, right, token)| (rank(left), rank(right), rank(token))).collect();
     let merges = MergeTables::from_splits(&vocab, &splits, u32::MAX)?;
-    Ok((vocab, merges))
+    let made = made(&vocab, &splits);
+    Ok(Tables::with_merges(vocab, merges, |rank| ignore_merges || made[ix(rank)]))
 }
 
 /// The vocabulary in this order: single bytes, then `made`, then the rest; the rank of each token; how many come before
@@ -124,13 +145,13 @@ fn ranked(tokens: &Tokens, made: &[u32]) -> Result<(Vocab, Vec<u32>, u32), Error
 }
 
 /// Whether every split is in the list, in order of rank.
-fn follows(splits: &[Split], list: impl Iterator<Item = Split>, vocab: &Vocab) -> bool {
+fn follows(splits: &[Split], list: &[Split], vocab: &Vocab) -> bool {
     let mut split_of = vec![(u32::MAX, u32::MAX); ix(vocab.len())];
     for &(left, right, token) in splits {
         split_of[ix(token)] = (left, right);
     }
     let mut place_of = vec![usize::MAX; ix(vocab.len())];
-    for (place, (left, right, token)) in list.enumerate() {
+    for (place, &(left, right, token)) in list.iter().enumerate() {
         // Of a pair that is there twice, the last counts.
         if split_of[ix(token)] == (left, right) {
             place_of[ix(token)] = place;
@@ -210,7 +231,7 @@ mod tests {
         }
         let mut given = Tokens::default();
         tokens.iter().for_each(|(id, bytes)| given.push(*id, bytes));
-        let (vocab, tables) = build(&given, &list).unwrap();
+        let Tables { vocab, merges: tables, .. } = build(&given, &list, false).unwrap();
         let mut scratch = Scratch::default();
         for n in 0..3u32.pow(7) {
             let text: Vec<u8> = (0..7).map(|i| b"abc"[ix(n / 3u32.pow(i) % 3)]).collect();

@@ -148,6 +148,9 @@ impl<'a> Cursor<'a> {
     fn string(&mut self) -> Option<Cow<'a, str>> {
         self.take(b"\"")?;
         let start = self.at;
+        while self.text.as_bytes().get(self.at..).and_then(<[u8]>::first_chunk).is_some_and(|&eight| is_plain(eight)) {
+            self.at += 8;
+        }
         loop {
             match self.peek()? {
                 b'"' => {
@@ -185,7 +188,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn entries(&mut self) -> Option<Vec<Entry<'a>>> {
-        let mut entries = Vec::new();
+        // A guess: an entry takes some twenty bytes or more, and about as many in the list of merges.
+        let mut entries = Vec::with_capacity((self.text.len() / 48).min(MAX_TOKENS));
         self.object(|cursor, name| {
             entries.push((name, cursor.number()?));
             (entries.len() <= MAX_TOKENS && !entries[entries.len() - 1].0.is_empty()).then_some(())
@@ -259,6 +263,17 @@ impl<'a> Cursor<'a> {
             (listed.len() <= MAX_MERGES).then_some(false)
         })
     }
+}
+
+/// Whether none of these bytes ends a string, begins an escape or is a control character.
+#[inline(always)]
+fn is_plain(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(bytes);
+    // The highest bit of a byte is set if it is below `limit`; of others, only behind such a byte.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (is(b'"') | is(b'\\') | below(word, 0x20)) & (ONES << 7) == 0
 }
 
 #[cfg(test)]
@@ -357,6 +372,20 @@ mod tests {
             for merges in [json!(pairs), json!(spelled)] {
                 let text = file(&vocab.to_string(), &merges.to_string());
                 assert!(content(&text).unwrap() == expected(&vocab, &merges), "{shift}");
+            }
+        }
+    }
+
+    #[test]
+    fn eight_bytes_are_plain_if_each_is() {
+        for byte in 0..=255u8 {
+            let ends = byte < 0x20 || byte == b'"' || byte == b'\\';
+            for other in [b' ', b'!', b'#', b'[', b']', b'a', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                for at in 0..8 {
+                    let mut bytes = [other; 8];
+                    bytes[at] = byte;
+                    assert_eq!(is_plain(bytes), !ends, "{bytes:?}");
+                }
             }
         }
     }

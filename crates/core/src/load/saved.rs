@@ -1,7 +1,7 @@
 //! A whole tokenizer as one file: a description in JSON, and the image of its tables, which is mapped, not read.
 //!
-//! # Format (version 1, little-endian)
-//! Magic `KIZAMI-T` and the version (8 bytes, then 4), length of the description in bytes (4), FNV-1a-64 of the
+//! # Format (version 2, little-endian)
+//! Magic `KIZAMI-T` and the version (8 bytes, then 4), length of the description in bytes (4), checksum of the
 //! description (8), zeros up to 64 bytes; the description; zeros up to a multiple of 64; the image ([`crate::image`]),
 //! which carries its own checksum. The description is an object: what [`Tokenizer`] needs beside the tables, and under
 //! `"about"` whatever the caller wants to keep.
@@ -20,7 +20,7 @@ use crate::special::{ControlToken, Controls};
 use crate::tokenizer::{Origin, Tokenizer};
 
 const MAGIC: &[u8; 8] = b"KIZAMI-T";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 64;
 
 /// What a tokenizer is made of beside its tables, in the words of the files that it came from.

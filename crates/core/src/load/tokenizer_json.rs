@@ -132,7 +132,8 @@ pub fn vocab_of_tokenizer_json(text: &[u8]) -> Result<&str, Error> {
 }
 
 fn utf8(text: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", e.valid_up_to())))
+    let place = |_| simdutf8::compat::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
+    simdutf8::basic::from_utf8(text).map_err(|e| fault(format!("not UTF-8 at byte {}", place(e))))
 }
 
 fn fault(reason: String) -> Error {
@@ -226,9 +227,7 @@ fn tables(
     }
     let place = |token: u32| place_of[ix(token)];
     let listed: Vec<Listed> = listed.iter().map(|&(l, r, token)| (place(l), place(r), place(token))).collect();
-    let (vocab, merges) = merge_list::build(&tokens, &listed)?;
-    let whole: Vec<bool> = (0..vocab.len()).map(|rank| ignore_merges || merges.makes(rank)).collect();
-    Ok(Tables::with_merges(vocab, merges, |rank| whole[ix(rank)]))
+    merge_list::build(&tokens, &listed, ignore_merges)
 }
 
 /// A string, borrowed from the file where it is written without escapes.

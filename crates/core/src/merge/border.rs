@@ -204,9 +204,9 @@ impl<'a> Border<'a> {
 /// The groups of all characters whose UTF-8 begins with `head`.
 fn groups_from(head: &[u8]) -> impl Iterator<Item = u32> {
     let length = length(head[0]);
-    let mut padded = head.to_vec();
-    padded.resize(length, 0x80);
-    let whole = decode_at(&padded, 0).0;
+    let mut padded = [0x80; 4];
+    padded[..head.len()].copy_from_slice(head);
+    let whole = decode_at(&padded[..length], 0).0;
     // Of four bytes, the first two decide; filled up, they may spell a number below those of four bytes.
     let (first, deciding) = if length == 4 { (FOUR_BYTES + (whole >> 12), 2) } else { (whole, length) };
     let missing = u32::try_from(deciding.saturating_sub(head.len())).expect("at most two");

@@ -206,6 +206,13 @@ fn single_bytes(vocab: &Vocab) -> [u32; 256] {
     bytes
 }
 
+/// Which tokens BPE makes, by rank: single bytes, and what has a split.
+pub(crate) fn made(vocab: &Vocab, splits: &[Split]) -> Vec<bool> {
+    let mut made: Vec<bool> = vocab.iter().map(|token| token.len() == 1).collect();
+    splits.iter().for_each(|split| made[ix(split.2)] = true);
+    made
+}
+
 pub(crate) fn count_singles(bytes: &[u32; 256]) -> u32 {
     to_u32(bytes.iter().filter(|&&byte| byte != NONE).count())
 }
@@ -233,40 +240,45 @@ impl MergeTables {
     /// # Errors
     /// As above.
     pub fn from_splits(vocab: &Vocab, splits: &[Split], most_near: u32) -> Result<Self, Error> {
-        Self::from_sorted(vocab, Sorted::new(vocab), splits, most_near)
+        let tokens = Sorted::new(vocab);
+        let made = made(vocab, splits);
+        let trie = || Trie::build(&tokens.only(&made));
+        let others = || Self::without_trie(vocab, &tokens, splits, &made, most_near);
+        let (trie, others) = parallel::both(trie, others);
+        Ok(MergeTables { trie: trie?, ..others })
     }
 
-    /// The same, with the tokens in order of their bytes.
-    pub(crate) fn from_sorted(vocab: &Vocab, tokens: Sorted, splits: &[Split], most_near: u32) -> Result<Self, Error> {
+    /// The same but for the trie, which is empty: it takes as long as all others. Tokens in order of their bytes, and
+    /// which of them are made.
+    pub(crate) fn without_trie(
+        vocab: &Vocab,
+        tokens: &Sorted,
+        splits: &[Split],
+        made: &[bool],
+        most_near: u32,
+    ) -> Self {
         let bytes = single_bytes(vocab);
-        let mut made = vec![false; ix(vocab.len())];
-        splits.iter().for_each(|split| made[ix(split.2)] = true);
-        bytes.iter().filter(|&&byte| byte != NONE).for_each(|&byte| made[ix(byte)] = true);
-        let made = |rank: u32| made[ix(rank)];
-        let walks = || {
-            let tokens = tokens.only(made);
-            let mut split_of: Vec<(u32, u32)> = (0..vocab.len()).map(|rank| (rank, rank)).collect();
-            splits.iter().for_each(|&(left, right, token)| split_of[ix(token)] = (left, right));
-            let of = |rank: u32, prefix, shorter_by| {
-                let (left, right) = split_of[ix(rank)];
-                Parts::new(left, right, prefix, shorter_by).0
-            };
-            let mut parts: Vec<u64> = (0..vocab.len()).map(|rank| of(rank, rank, 0)).collect();
-            tokens.for_each_with_prefix(|token, rank, prefix| {
-                if let Some((prefix, len)) = prefix {
-                    parts[ix(rank)] = of(rank, prefix, token.len() - len);
-                }
-            });
-            (Trie::build(&tokens), parts)
+        let mut split_of: Vec<(u32, u32)> = (0..vocab.len()).map(|rank| (rank, rank)).collect();
+        splits.iter().for_each(|&(left, right, token)| split_of[ix(token)] = (left, right));
+        let of = |rank: u32, prefix, shorter_by| {
+            let (left, right) = split_of[ix(rank)];
+            Parts::new(left, right, prefix, shorter_by).0
         };
-        let filters = || (PairTable::build(splits, most_near), Borders::build(vocab), BytePairs::build(vocab, made));
-        let ((trie, parts), (pairs, borders, byte_pairs)) = parallel::both(walks, filters);
+        let mut parts: Vec<u64> = (0..vocab.len()).map(|rank| of(rank, rank, 0)).collect();
+        tokens.only(made).for_each_with_prefix(|token, rank, prefix| {
+            if let Some((prefix, len)) = prefix {
+                parts[ix(rank)] = of(rank, prefix, token.len() - len);
+            }
+        });
+        let pairs = PairTable::build(splits, most_near);
+        let borders = Borders::build(vocab);
+        let byte_pairs = BytePairs::build(vocab, |rank| made[ix(rank)]);
         let singles = count_singles(&bytes);
         let greedy = bytes.iter().all(|&byte| byte < singles || byte == NONE)
             && splits.iter().all(|&(left, right, token)| left < token && right < token);
         let in_stages = splits.iter().all(|split| split.2 >= pairs.limit() || split.0.max(split.1) < pairs.limit());
-        let (parts, trie) = (parts.into(), trie?);
-        Ok(MergeTables { parts, pairs, in_stages, borders, byte_pairs, trie, bytes, singles, greedy })
+        let (parts, trie) = (parts.into(), Trie::from_table(Vec::new().into()));
+        MergeTables { parts, pairs, in_stages, borders, byte_pairs, trie, bytes, singles, greedy }
     }
 
     /// Whether BPE can make the token of that rank: it is a single byte or has a split.

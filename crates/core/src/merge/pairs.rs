@@ -164,8 +164,7 @@ impl PairTable {
     /// Asks the processor to bring near what [`PairTable::far_asked`] will need.
     #[inline(always)]
     pub fn ask_far(&self, left: u32, right: u32) {
-        let lines = &self.far.lines[..];
-        simd::prefetch(&lines[fast_range(hash(pack(left, right)), lines.len())]);
+        self.far.ask(left, right);
     }
 
     /// The same as [`PairTable::far`], for a pair that was asked for: without the filter.
@@ -204,6 +203,12 @@ impl Far {
         self.filter.len() == FILTER
             && self.lines.iter().any(|line| line.0[LINE - 1] == EMPTY)
             && self.lines.iter().flat_map(|line| &line.0).all(known)
+    }
+
+    /// Asks the processor to bring near where a pair is or would be.
+    #[inline(always)]
+    pub(super) fn ask(&self, left: u32, right: u32) {
+        simd::prefetch(&self.lines[fast_range(hash(pack(left, right)), self.lines.len())]);
     }
 
     pub(super) fn insert(&mut self, left: u32, right: u32, token: u32) {

@@ -8,6 +8,7 @@
 //! beginning, a state says which children it may have, so that a walk seldom loads a slot to learn that it has ended, and
 //! where only one token is left, its last bytes are kept in the slot itself, which saves four states in nine.
 
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
@@ -100,13 +101,15 @@ pub struct Trie {
 }
 
 /// Tokens in the order of their bytes, which lie side by side in that order: whoever goes through them reads on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sorted {
     /// Their ranks.
     ranks: Vec<u32>,
     bytes: Vec<u8>,
     /// Where each begins, and the end of the last.
     starts: Vec<u32>,
+    /// How many bytes each has in common with the one before.
+    common: Vec<u32>,
 }
 
 impl Sorted {
@@ -126,19 +129,25 @@ impl Sorted {
     }
 
     /// Those that are `wanted`, by rank.
-    pub(super) fn only(self, wanted: impl Fn(u32) -> bool) -> Self {
-        if self.ranks.iter().all(|&rank| wanted(rank)) {
-            return self;
+    pub(crate) fn only(&self, wanted: &[bool]) -> Cow<'_, Self> {
+        if wanted.iter().all(|&wanted| wanted) {
+            return Cow::Borrowed(self);
         }
         let all = self.ranks.iter().enumerate().map(|(place, &rank)| (rank, self.token(place)));
-        Self::of(all.filter(|&(rank, _)| wanted(rank)))
+        Cow::Owned(Self::of(all.filter(|&(rank, _)| wanted[ix(rank)])))
     }
 
     /// These tokens, with their ranks.
     fn of<'a>(tokens: impl Iterator<Item = (u32, &'a [u8])>) -> Self {
-        let mut sorted = Sorted { ranks: Vec::new(), bytes: Vec::new(), starts: vec![0] };
+        let most = tokens.size_hint().1.unwrap_or(0);
+        let (ranks, common) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut sorted = Sorted { ranks, bytes: Vec::with_capacity(8 * most), starts: vec![0], common };
+        let mut before: &[u8] = &[];
         for (rank, token) in tokens {
             sorted.ranks.push(rank);
+            let common = token.iter().zip(before).take_while(|(a, b)| a == b).count();
+            sorted.common.push(to_u32(common));
+            before = token;
             sorted.bytes.extend_from_slice(token);
             sorted.starts.push(to_u32(sorted.bytes.len()));
         }
@@ -152,13 +161,14 @@ impl Sorted {
     /// The token at a place, and its rank, and the longest other one that it begins with, if there is one: its rank and
     /// length.
     pub(super) fn for_each_with_prefix(&self, mut each: impl FnMut(&[u8], u32, Option<(u32, usize)>)) {
-        // The places of tokens that the one before begins with, each longer than the last.
-        let mut open: Vec<usize> = Vec::new();
+        // The places of tokens that the one before begins with, and their lengths, each longer than the last.
+        let mut open: Vec<(usize, u32)> = Vec::new();
         for (place, &rank) in self.ranks.iter().enumerate() {
             let token = self.token(place);
-            while open.pop_if(|last| !token.starts_with(self.token(*last))).is_some() {}
-            each(token, rank, open.last().map(|&last| (self.ranks[last], self.token(last).len())));
-            open.push(place);
+            // What is longer than that is no prefix of this one.
+            while open.pop_if(|last| last.1 > self.common[place]).is_some() {}
+            each(token, rank, open.last().map(|&(last, len)| (self.ranks[last], ix(len))));
+            open.push((place, to_u32(token.len())));
         }
     }
 }
@@ -168,36 +178,30 @@ impl Trie {
     ///
     /// # Errors
     /// [`Error::Vocabulary`] if more than 2^25 slots were needed.
-    pub(super) fn build(tokens: &Sorted) -> Result<Self, Error> {
-        let order = &tokens.ranks[..];
-        // How often text comes to a token goes about with the inverse of its rank. Sums of it, in order of bytes.
-        let sums: Vec<u64> = std::iter::once(0)
-            .chain(order.iter().scan(0, |sum, &id| {
-                *sum += (1 << 40) / (u64::from(id) + 256);
-                Some(*sum)
-            }))
-            .collect();
-        let mut builder = Builder { slots: vec![FREE; BLOCK], blocks: vec![Block::new()] };
-        builder.blocks[0].take(ROOT);
+    pub(crate) fn build(tokens: &Sorted) -> Result<Self, Error> {
+        let passed = Passed::all(tokens);
+        let whole = tokens.ranks.len();
+        let mut builder = Builder { slots: vec![FREE; BLOCK], blocks: vec![Block::new()], open: vec![0] };
+        builder.blocks[0].free.take(ROOT);
         // Branches whose children are not placed yet, what text comes to most first: (weight, state, depth, range of
-        // `order` whose tokens pass through it).
-        let whole = to_u32(order.len());
-        let mut queue = BinaryHeap::from([(sums[ix(whole)], to_u32(ROOT), 0, 0, whole)]);
+        // `passed` whose tokens pass through it).
+        let mut queue = BinaryHeap::from([(passed[whole].sum, to_u32(ROOT), 0, 0, to_u32(whole))]);
         let mut children: Vec<(u8, Range<usize>)> = Vec::new();
         let mut labels: Vec<u8> = Vec::new();
         let mut next = queue.pop();
         while let Some((_, state, depth, from, to)) = next {
             let (state, depth, mut at) = (ix(state), ix(depth), ix(from));
-            let token = tokens.token(at).get(depth).is_none().then(|| order[at]);
+            let bytes = |at: usize| &tokens.bytes[ix(passed[at].start)..ix(passed[at + 1].start)];
+            let token = (bytes(at).len() == depth).then_some(passed[at].rank);
             at += usize::from(token.is_some());
             builder.branch(state, token);
             children.clear();
-            for i in at..ix(to) {
-                let byte = tokens.token(i)[depth];
-                match children.last_mut() {
-                    Some((last, r)) if *last == byte => r.end = i + 1,
-                    _ => children.push((byte, i..i + 1)),
-                }
+            // All have `depth` bytes in common; where two have no more, a child begins.
+            let differ = |(_, here): &(usize, &Passed)| ix(here.common) == depth;
+            let ends = (at + 1..).zip(&passed[at + 1..ix(to)]).filter(differ).map(|(i, _)| i);
+            for end in ends.chain([ix(to)]) {
+                children.push((bytes(at)[depth], at..end));
+                at = end;
             }
             labels.clear();
             labels.extend(children.iter().map(|c| c.0));
@@ -205,11 +209,11 @@ impl Trie {
             next = None;
             for (byte, r) in &children {
                 let child = base ^ usize::from(*byte);
-                let tail = &tokens.token(r.start)[depth + 1..];
+                let tail = &bytes(r.start)[depth + 1..];
                 if r.len() == 1 && tail.len() as u64 <= MAX_TAIL {
-                    builder.leaf(child, order[r.start], tail);
+                    builder.leaf(child, passed[r.start].rank, tail);
                 } else {
-                    let weight = sums[r.end] - sums[r.start];
+                    let weight = passed[r.end].sum - passed[r.start].sum;
                     let child = (weight, to_u32(child), to_u32(depth + 1), to_u32(r.start), to_u32(r.end));
                     queue.extend(next.replace(child));
                 }
@@ -277,89 +281,126 @@ impl Trie {
     }
 }
 
+/// What is asked of a token while the trie is built, in one place: the tokens below a state lie side by side, but nowhere
+/// near those of the state before.
+struct Passed {
+    /// How often text comes to a token goes about with the inverse of its rank: the sum of it over all before.
+    sum: u64,
+    /// As in [`Sorted`].
+    start: u32,
+    common: u32,
+    rank: u32,
+}
+
+impl Passed {
+    /// All tokens, and one behind the last.
+    fn all(tokens: &Sorted) -> Vec<Self> {
+        let mut sum = 0;
+        let mut all = Vec::with_capacity(tokens.ranks.len() + 1);
+        for (place, &start) in tokens.starts.iter().enumerate() {
+            let (rank, common) = (tokens.ranks.get(place), tokens.common.get(place));
+            let (rank, common) = (rank.copied().unwrap_or_default(), common.copied().unwrap_or_default());
+            all.push(Passed { sum, start, common, rank });
+            sum += (1 << 40) / (u64::from(rank) + 256);
+        }
+        all
+    }
+}
+
 /// A set of slots of one block.
 #[derive(Debug, Clone, Copy)]
 struct Slots([u64; BLOCK / 64]);
 
 impl Slots {
-    const NONE: Slots = Slots([0; BLOCK / 64]);
     const ALL: Slots = Slots([u64::MAX; BLOCK / 64]);
-
-    fn insert(&mut self, slot: usize) {
-        self.0[slot % BLOCK / 64] |= 1 << (slot % 64);
-    }
 
     fn remove(&mut self, slot: usize) {
         self.0[slot % BLOCK / 64] &= !(1 << (slot % 64));
     }
 
-    fn first(self) -> Option<usize> {
-        let word = self.0.iter().position(|&word| word != 0)?;
-        Some(word * 64 + ix(self.0[word].trailing_zeros()))
-    }
-
-    fn without(self, other: Slots) -> Slots {
-        Slots(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    fn is_empty(self) -> bool {
+        self.0 == [0; BLOCK / 64]
     }
 
     fn and(self, other: Slots) -> Slots {
         Slots(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
-    /// Every slot `s` as `s ^ label`.
-    fn xor(self, label: u8) -> Slots {
-        // In a word, halves of 2, 4, ... 64 bits are swapped; what the higher two bits say swaps words.
-        const LOW_HALVES: [u64; 6] = [
-            0x5555_5555_5555_5555,
-            0x3333_3333_3333_3333,
-            0x0f0f_0f0f_0f0f_0f0f,
-            0x00ff_00ff_00ff_00ff,
-            0x0000_ffff_0000_ffff,
-            0x0000_0000_ffff_ffff,
-        ];
-        let mut words: [u64; BLOCK / 64] = std::array::from_fn(|word| self.0[word ^ usize::from(label >> 6)]);
-        for (bit, low) in LOW_HALVES.into_iter().enumerate().filter(|(bit, _)| label >> bit & 1 == 1) {
-            let by = 1 << bit;
-            words.iter_mut().for_each(|word| *word = (*word >> by & low) | (*word & low) << by);
+    /// The slot `s` of which `s ^ label` is lowest.
+    fn first_by(self, label: u8) -> Option<usize> {
+        let words = (0..BLOCK / 64).map(|word| word ^ usize::from(label >> 6));
+        let (place, word) = words.map(|place| (place, self.0[place])).find(|&(_, word)| word != 0)?;
+        let mut at = 0;
+        for half in [32, 16, 8, 4, 2, 1] {
+            let near = at | usize::from(label) & half;
+            at = if word >> near & ((1 << half) - 1) == 0 { near ^ half } else { near };
         }
-        Slots(words)
+        Some(place * 64 + at)
+    }
+}
+
+/// The free slots of a block.
+struct Free {
+    /// By word of 64 slots and by the three low bits of a label, every slot `s` as `s ^ label`.
+    words: [[u64; 8]; BLOCK / 64],
+    count: usize,
+}
+
+impl Free {
+    /// Every slot `s` as `s ^ label`.
+    #[inline(always)]
+    fn xor(&self, label: u8) -> Slots {
+        // What the bits in the middle say moves bytes of a word. Which they are is not known ahead: no branch on it.
+        let swap = |bit: u8| u64::from(label >> bit & 1).wrapping_neg();
+        Slots(std::array::from_fn(|word| {
+            let word = self.words[word ^ usize::from(label >> 6)][usize::from(label & 7)];
+            let word = word.rotate_left(u32::from(label & 0x20));
+            let pairs = (word >> 16 & 0x0000_ffff_0000_ffff) | (word & 0x0000_ffff_0000_ffff) << 16;
+            let word = word ^ (word ^ pairs) & swap(4);
+            let bytes = (word >> 8 & 0x00ff_00ff_00ff_00ff) | (word & 0x00ff_00ff_00ff_00ff) << 8;
+            word ^ (word ^ bytes) & swap(3)
+        }))
+    }
+
+    /// Takes a slot, which was free.
+    fn take(&mut self, slot: usize) {
+        for (low, word) in self.words[slot % BLOCK / 64].iter_mut().enumerate() {
+            *word &= !(1 << ((slot ^ low) % 64));
+        }
+        self.count -= 1;
     }
 }
 
 /// What is known of 256 slots while the trie is built.
 struct Block {
-    /// Those that are free, and how many.
-    free: Slots,
-    count: usize,
-    /// Those that are the base of some state.
-    bases: Slots,
+    free: Free,
+    /// Those that are not the base of some state.
+    spare: Slots,
 }
 
 impl Block {
     fn new() -> Self {
-        Block { free: Slots::ALL, count: BLOCK, bases: Slots::NONE }
-    }
-
-    /// Takes a slot, which was free.
-    fn take(&mut self, slot: usize) {
-        self.free.remove(slot);
-        self.count -= 1;
+        Block { free: Free { words: [[u64::MAX; 8]; BLOCK / 64], count: BLOCK }, spare: Slots::ALL }
     }
 
     /// A base for a state whose children by `labels` (one or more) are all free, the lowest by the slot of the first.
     fn fit(&self, labels: &[u8]) -> Option<usize> {
-        let mut fit = Slots::ALL.without(self.bases);
+        let mut fit = self.spare;
         for &label in labels {
             fit = fit.and(self.free.xor(label));
-            fit.first()?;
+            if fit.is_empty() {
+                return None;
+            }
         }
-        Some(fit.xor(labels[0]).first()? ^ usize::from(labels[0]))
+        fit.first_by(labels[0])
     }
 }
 
 struct Builder {
     slots: Vec<u64>,
     blocks: Vec<Block>,
+    /// Of the last [`OPEN_BLOCKS`] blocks, those that are not full.
+    open: Vec<usize>,
 }
 
 impl Builder {
@@ -379,15 +420,16 @@ impl Builder {
 
     /// Finds a base for the branch `state` whose children by `labels` are all free, and takes them.
     fn place(&mut self, state: usize, labels: &[u8]) -> Result<usize, Error> {
-        let first = self.blocks.len().saturating_sub(OPEN_BLOCKS);
-        let fit = |block: usize| match &self.blocks[block] {
-            open if open.count >= labels.len() => open.fit(labels).map(|base| block * BLOCK + base),
+        let fit = |&block: &usize| match &self.blocks[block] {
+            open if open.free.count >= labels.len() => open.fit(labels).map(|base| block * BLOCK + base),
             _ => None,
         };
-        let base = match (first..self.blocks.len()).find_map(fit) {
+        let base = match self.open.iter().find_map(fit) {
             Some(base) => base,
             None => {
                 self.slots.resize(self.slots.len() + BLOCK, FREE);
+                self.open.retain(|block| block + OPEN_BLOCKS > self.blocks.len());
+                self.open.push(self.blocks.len());
                 self.blocks.push(Block::new());
                 self.slots.len() - BLOCK
             }
@@ -396,13 +438,16 @@ impl Builder {
             return Err(Error::Vocabulary { line: 0, reason: "the vocabulary is too large for a trie".into() });
         }
         let block = &mut self.blocks[base / BLOCK];
-        block.bases.insert(base);
+        block.spare.remove(base);
         self.slots[state] |= (base as u64) << BASE_SHIFT;
         for &label in labels {
-            block.take(base ^ usize::from(label));
+            block.free.take(base ^ usize::from(label));
             self.slots[state] |= 1 << (CHILDREN_SHIFT + u32::from(label % 8));
             // The kind of the child comes when it is its turn.
             self.slots[base ^ usize::from(label)] = u64::from(label) << LABEL_SHIFT | BRANCH << KIND_SHIFT;
+        }
+        if block.free.count == 0 {
+            self.open.retain(|&open| open != base / BLOCK);
         }
         Ok(base)
     }
@@ -440,7 +485,9 @@ mod tests {
         let vocab = Vocab::from_ranked(&tokens).unwrap();
         // Without one of them, as if BPE did not make it.
         let has = |rank: u32| tokens[ix(rank)] != b"abcdefgh";
-        let sorted = Sorted::new(&vocab).only(has);
+        let wanted: Vec<bool> = (0..vocab.len()).map(has).collect();
+        let sorted = Sorted::new(&vocab);
+        let sorted = sorted.only(&wanted);
         let mut found = 0;
         let mut before: Vec<u8> = Vec::new();
         sorted.for_each_with_prefix(|token, rank, prefix| {
@@ -463,23 +510,25 @@ mod tests {
         let mut met = 0;
         for _ in 0..3000 {
             let mut block = Block::new();
+            let mut free = Slots::ALL;
+            let has = |slots: &Slots, slot: usize| slots.0[slot / 64] >> (slot % 64) & 1 == 1;
             for _ in 0..next(2000) {
                 let slot = next(256);
-                if block.free.0[slot / 64] >> (slot % 64) & 1 == 1 {
-                    block.take(slot);
+                if has(&free, slot) {
+                    block.free.take(slot);
+                    free.remove(slot);
                 }
             }
-            (0..next(40)).for_each(|_| block.bases.insert(next(256)));
+            (0..next(40)).for_each(|_| block.spare.remove(next(256)));
             let mut labels: Vec<u8> = (0..=next(5)).map(|_| u8::try_from(next(256)).unwrap()).collect();
             labels.sort_unstable();
             labels.dedup();
-            let has = |slots: &Slots, slot: usize| slots.0[slot / 64] >> (slot % 64) & 1 == 1;
-            let want = (0..BLOCK).map(|at| at ^ usize::from(labels[0])).find(|&base| {
-                !has(&block.bases, base) && labels.iter().all(|&l| has(&block.free, base ^ usize::from(l)))
-            });
+            let want = (0..BLOCK)
+                .map(|at| at ^ usize::from(labels[0]))
+                .find(|&base| has(&block.spare, base) && labels.iter().all(|&l| has(&free, base ^ usize::from(l))));
             assert_eq!(block.fit(&labels), want, "{labels:?}");
             met += usize::from(want.is_some());
-            assert_eq!(block.count, (0..BLOCK).filter(|&slot| has(&block.free, slot)).count());
+            assert_eq!(block.free.count, (0..BLOCK).filter(|&slot| has(&free, slot)).count());
         }
         assert!((500..2900).contains(&met), "{met}");
     }
