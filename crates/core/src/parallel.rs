@@ -5,12 +5,16 @@
 //! helper that does not come: not where the system gives no more threads, nor in the child of a fork, where there
 //! are none of them.
 
+mod beside;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+
+use beside::Helper;
 
 /// 0: not set, use the CPUs that this process may use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -191,8 +195,8 @@ struct Pool {
 #[derive(Default)]
 struct Inbox {
     calls: VecDeque<Arc<Shared>>,
-    /// Helpers that were started.
-    helpers: usize,
+    /// Helpers that were started. One that ends takes itself away first.
+    helpers: Vec<Helper>,
     /// Of these, the ones that wait.
     waiting: usize,
 }
@@ -237,11 +241,11 @@ impl Pool {
         let missing = inbox.calls.len().saturating_sub(inbox.waiting).min(helpers);
         for _ in 0..missing {
             let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
-            if started.is_err() {
-                break;
-            }
-            inbox.helpers += 1;
+            let Ok(thread) = started else { break };
+            inbox.helpers.push(Helper::new(thread));
         }
+        let here = beside::here();
+        inbox.helpers.iter_mut().filter(|helper| !helper.is_me()).for_each(|helper| helper.avoid(here));
         drop(inbox);
         for _ in 0..helpers {
             self.wanted.notify_one();
@@ -267,7 +271,7 @@ impl Pool {
             }
             // More than the CPUs need not wait.
             if inbox.waiting > cpus() {
-                inbox.helpers -= 1;
+                inbox.helpers.retain(|helper| !helper.is_me());
                 return;
             }
             inbox.waiting += 1;
@@ -391,6 +395,6 @@ mod tests {
         assert!(shared.close().is_none());
         pool.call_off(&shared);
         drop(locked);
-        assert_eq!(pool.inbox.lock().unwrap().helpers, 0);
+        assert!(pool.inbox.lock().unwrap().helpers.is_empty());
     }
 }
