@@ -10,7 +10,7 @@
 
 use crate::error::{Error, reserve};
 use crate::num::{ix, low_u8, low_u16};
-use crate::simd::{self, Form, Task};
+use crate::simd::{self, Level, Task};
 
 /// Units a block.
 pub(crate) const BLOCK: usize = 16;
@@ -51,21 +51,24 @@ pub(crate) fn append<T: Unit>(units: &[T], out: &mut Vec<u8>) -> Result<(), Erro
     append_at_level(simd::level(), units, out)
 }
 
-fn append_at_level<T: Unit>(level: simd::Level, units: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
+fn append_at_level<T: Unit>(level: Level, units: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
     let mut room = [0; ROOM];
     let mut at = 0;
     while at < units.len() {
-        let room = &mut room;
-        let (next, written) = match level.0 {
-            #[cfg(target_arch = "x86_64")]
-            Form::Avx2(narrow) => level.run(Transcode { narrow, units, at, room }),
-            _ => level.run(Transcode { narrow: Plain, units, at, room }),
-        };
+        let (next, written) = transcode(level, units, at, &mut room);
         reserve(out, written)?;
         out.extend_from_slice(&room[..written]);
         at = next;
     }
     Ok(())
+}
+
+fn transcode<T: Unit>(level: Level, units: &[T], at: usize, room: &mut [u8; ROOM]) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let simd::Form::Avx2(narrow) = level.0 {
+        return level.run(Transcode { narrow, units, at, room });
+    }
+    level.run(Transcode { narrow: Plain, units, at, room })
 }
 
 #[inline(always)]
@@ -231,7 +234,7 @@ mod tests {
     }
 
     fn check_units<T: Unit>(units: &[T], want: &str) {
-        for level in simd::Level::all() {
+        for level in Level::all() {
             let mut out = b"before".to_vec();
             append_at_level(level, units, &mut out).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), format!("before{want}"), "{}", level.name());

@@ -57,15 +57,17 @@ fn keep_off(thread: &JoinHandle<()>, cpu: usize) -> bool {
     if cpu >= 8 * SIZE {
         return false;
     }
+    #[allow(clippy::unnecessary_cast, reason = "musl has a pointer for it")]
+    let thread = thread.as_pthread_t() as libc::pthread_t;
     // SAFETY: a set of bits, for which zeros are the empty one; it lives as long as the calls, which are told its size. `cpu`
-    // is one of its bits. The thread was started by us and is neither joined nor detached, so its handle is valid.
+    // is one of its bits. The thread was started by us and is neither joined nor detached nor at its end, so its handle is valid.
     unsafe {
         let mut cpus: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, SIZE, &raw mut cpus) != 0 {
             return false;
         }
         libc::CPU_CLR(cpu, &mut cpus);
-        libc::CPU_COUNT(&cpus) > 0 && libc::pthread_setaffinity_np(thread.as_pthread_t(), SIZE, &raw const cpus) == 0
+        libc::CPU_COUNT(&cpus) > 0 && libc::pthread_setaffinity_np(thread, SIZE, &raw const cpus) == 0
     }
 }
 
