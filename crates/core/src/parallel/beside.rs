@@ -1,15 +1,16 @@
 //! Helpers run beside who called them, not behind.
 //!
-//! A thread that is woken often begins where its waker runs, and waits there until that is done or has had its turn, three
-//! milliseconds: so on small virtual machines, whose system does not know that their processors share a cache, and looks
-//! for no idle one. Measured on one of two processors: a helper that had slept for 20 ms began after 1.9 ms in the
-//! median, and after 0.08 if it was forbidden the processor of who called it.
+//! A thread that is woken may begin where its waker runs, and wait there until that is done or has had its turn, three
+//! milliseconds, though another processor is idle: systems of virtual machines that gather threads on few processors, so
+//! that the others may rest, do so with threads that have slept for a while. Measured on one of two processors: a
+//! helper that had slept for 20 ms began after 1.9 ms in the median, and after 0.08 if it was forbidden the processor of
+//! who called it.
 //!
 //! It is advice to the system: where it fails, nothing changes but speed.
 
 use std::thread::JoinHandle;
 
-/// Most processors of a machine on which helpers are told where not to run. With more, they seldom meet.
+/// Most processors of a machine on which helpers are told where not to run. With more, they seldom meet who calls them.
 #[cfg(target_os = "linux")]
 const MOST_CPUS: usize = 8;
 
