@@ -21,6 +21,7 @@ from kizami._files import read_bytes
 from kizami.errors import (
     InputTypeError,
     InvalidValueError,
+    KizamiError,
     SourceNotFoundError,
     UnknownFormatError,
     VocabularyError,
@@ -142,11 +143,23 @@ def checksum(data: bytes) -> int:
     return functools.reduce(add, sums, len(data))
 
 
+def test_no_bit_of_a_header_may_be_another(small: Tokenizer) -> None:
+    whole = small.to_bytes()
+    (described,) = struct.unpack_from("<I", whole, 12)
+    image = -(-(64 + described) // 64) * 64
+    for bit in range(64 * 8):
+        for start in (0, image):
+            damaged = bytearray(whole)
+            damaged[start + bit // 8] ^= 1 << bit % 8
+            with pytest.raises(KizamiError):
+                Tokenizer.from_bytes(bytes(damaged))
+
+
 def test_an_image_that_lies_is_refused_though_its_checksum_is_right(small: Tokenizer) -> None:
     whole = bytearray(small.to_bytes())
     (described,) = struct.unpack_from("<I", whole, 12)
     start = -(-(64 + described) // 64) * 64
-    assert struct.unpack_from("<Q", whole, start + 8) == (checksum(whole[start + 64 :]),)
+    assert struct.unpack_from("<Q", whole, start + 8) == (checksum(whole[start + 16 :]),)
 
     def section(number: int) -> tuple[int, int]:
         found: tuple[int, int] = struct.unpack_from("<QQ", whole, start + 64 + 16 * number)
@@ -157,7 +170,7 @@ def test_an_image_that_lies_is_refused_though_its_checksum_is_right(small: Token
     assert size == 4 * 256
     lie = bytearray(whole)
     struct.pack_into("<I", lie, start + at + 4 * ord("a"), 1 << 19)
-    struct.pack_into("<Q", lie, start + 8, checksum(lie[start + 64 :]))
+    struct.pack_into("<Q", lie, start + 8, checksum(lie[start + 16 :]))
     with pytest.raises(VocabularyError, match="single bytes"):
         Tokenizer.from_bytes(bytes(lie))
 

@@ -148,3 +148,67 @@ def test_ids_do_not_depend_on_the_number_of_threads(tokenizer: Tokenizer) -> Non
         kizami.set_num_threads(count)
         assert np.array_equal(tokenizer.encode_segments(segments), expected)
         assert tokenizer.count_segments(segments) == len(expected)
+
+
+# The child of a fork that Python does not know of, in which threads came and went. What the parent
+# knows of its helpers is no longer true there.
+FORKED_BY_C = """
+import ctypes, os, threading
+import kizami
+
+tokenizer = kizami.load("kimi-k3")
+text = "Some words, 12345 and more; " * 20_000
+expected = tokenizer.encode(text).tolist()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    for _ in range(2):
+        threads = [threading.Thread(target=int) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    everywhere = os.sched_getaffinity(0)
+    same = True
+    for cpu in [*everywhere] * 3:
+        os.sched_setaffinity(0, {cpu})
+        os.sched_setaffinity(0, everywhere)
+        same &= tokenizer.encode(text).tolist() == expected
+    os._exit(0 if same and os.sched_getaffinity(0) == everywhere else 3)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs processors to choose from")
+def test_the_child_of_a_fork_that_python_does_not_know_of() -> None:
+    done = run(FORKED_BY_C, "2")
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+# Where the threads of this process may run, before and after requests that were spread.
+WHERE_THREADS_MAY_RUN = """
+import os, threading
+import kizami
+
+tokenizer = kizami.load("kimi-k3")
+text = "Some words, 12345 and more; " * 20_000
+everywhere = os.sched_getaffinity(0)
+
+def encode():
+    for _ in range(200):
+        tokenizer.encode(text)
+    assert os.sched_getaffinity(0) == everywhere
+
+threads = [threading.Thread(target=encode) for _ in range(2)]
+for thread in threads:
+    thread.start()
+encode()
+for thread in threads:
+    thread.join()
+print(kizami.get_num_threads() == len(everywhere))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs processors to choose from")
+def test_callers_stay_where_they_may_run() -> None:
+    done = run(WHERE_THREADS_MAY_RUN, None)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

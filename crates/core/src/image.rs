@@ -1,7 +1,7 @@
 //! Tables as one block of bytes, so that loading is mapping, not building.
 //!
 //! # Format (version 5, little-endian)
-//! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), `checksum` of all that follows the header (8),
+//! Header of 64 bytes: magic `KIZAMI\0` and the version (8 bytes), `checksum` of all that follows it (8),
 //! section count (4), flags (4: bit 0 = greedy merge allowed, bit 1 = every whole token is its own BPE result, bit 2 =
 //! pairs in stages), limit of the near pairs (4), zeros. Then one entry of 16 bytes a section: offset from the start of
 //! the image (8), length in bytes (8). Then the sections, each at a multiple of 64, in the order of [`write()`].
@@ -26,6 +26,8 @@ use crate::worker::Workers;
 pub const ALIGN: usize = 64;
 const MAGIC: &[u8; 8] = b"KIZAMI\0\x05";
 const HEADER: usize = 64;
+/// Where that begins which the checksum is of.
+const SUMMED: usize = 16;
 const SECTIONS: usize = 15;
 
 /// Writes `tables` as an image.
@@ -61,13 +63,13 @@ pub fn write(tables: &Tables) -> Vec<u8> {
         out[entry + 8..entry + 16].copy_from_slice(&len.to_le_bytes());
         out.extend_from_slice(section);
     }
-    let sum = checksum(&out[HEADER..]);
     out[..8].copy_from_slice(MAGIC);
-    out[8..16].copy_from_slice(&sum.to_le_bytes());
     out[16..20].copy_from_slice(&to_u32(SECTIONS).to_le_bytes());
     let flags = u32::from(merges.greedy) | u32::from(tables.whole_is_merged) << 1 | u32::from(merges.in_stages) << 2;
     out[20..24].copy_from_slice(&flags.to_le_bytes());
     out[24..28].copy_from_slice(&merges.pairs.limit().to_le_bytes());
+    let sum = checksum(&out[SUMMED..]);
+    out[8..SUMMED].copy_from_slice(&sum.to_le_bytes());
     out
 }
 
@@ -77,7 +79,7 @@ pub fn write(tables: &Tables) -> Vec<u8> {
 /// [`Error::Image`] naming what is wrong.
 pub fn from_static(image: &'static [u8]) -> Result<Tables, Error> {
     // Tables that are not sound do no harm while they are looked at: all access is checked.
-    let is_whole = || image.len() >= HEADER && image[8..16] == checksum(&image[HEADER..]).to_le_bytes();
+    let is_whole = || image.len() >= HEADER && image[8..SUMMED] == checksum(&image[SUMMED..]).to_le_bytes();
     let (is_whole, tables) = parallel::both(is_whole, || sound(image));
     if is_whole { tables } else { Err(Error::Image("the checksum does not match".into())) }
 }

@@ -8,6 +8,7 @@
 mod beside;
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -51,6 +52,11 @@ fn limit_or(cpus: fn() -> usize) -> usize {
     }
 }
 
+thread_local! {
+    /// Whether this thread is a helper, which may not run everywhere ([`beside`]): it must not ask for all.
+    static IS_HELPER: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The CPUs that this process may run on, as of a short while ago: to ask the system takes 40 microseconds.
 #[must_use]
 pub fn cpus() -> usize {
@@ -63,6 +69,9 @@ pub fn cpus() -> usize {
 }
 
 fn ask_for_cpus() -> usize {
+    if IS_HELPER.get() {
+        return KNOWN.load(Ordering::Relaxed).max(1);
+    }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     KNOWN.store(cpus, Ordering::Relaxed);
     cpus
@@ -186,8 +195,9 @@ impl Shared {
 }
 
 /// The helpers' inbox: one entry for each helper that is wanted.
-#[derive(Default)]
 struct Pool {
+    /// The process that has these helpers. The child of a fork has none of them, even if nobody called [`forget`] there.
+    process: u32,
     inbox: Mutex<Inbox>,
     wanted: Condvar,
 }
@@ -206,8 +216,10 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 /// The pool, made at the first call. It lives as long as the process.
 fn pool() -> &'static Pool {
     let known = POOL.load(Ordering::Acquire);
-    let pool = if known.is_null() {
-        let fresh = Box::into_raw(Box::default());
+    // SAFETY: null, or a pointer that came from a box that is never freed.
+    let is_ours = unsafe { known.as_ref() }.is_some_and(|pool| pool.process == std::process::id());
+    let pool = if !is_ours {
+        let fresh = Box::into_raw(Box::new(Pool::of_this_process()));
         match POOL.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             // Another thread was faster; ours is lost, 100 bytes.
@@ -221,6 +233,10 @@ fn pool() -> &'static Pool {
 }
 
 impl Pool {
+    fn of_this_process() -> Self {
+        Pool { process: std::process::id(), inbox: Mutex::default(), wanted: Condvar::new() }
+    }
+
     /// The inbox; None if it stays locked, as it may in the child of a fork.
     fn inbox(&self) -> Option<MutexGuard<'_, Inbox>> {
         for tries in 0..10_000 {
@@ -261,6 +277,7 @@ impl Pool {
 
     /// The life of a helper.
     fn serve(&self) {
+        IS_HELPER.set(true);
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             while let Some(call) = inbox.calls.pop_front() {
@@ -345,6 +362,18 @@ mod tests {
     }
 
     #[test]
+    fn a_helper_that_may_not_run_everywhere_does_not_count_the_cpus() {
+        let all = num_threads();
+        let both = std::sync::Barrier::new(2);
+        with_helpers(1, &|| {
+            both.wait();
+            (0..2 * ASK_AGAIN).for_each(|_| assert!(cpus() > 0));
+            both.wait();
+        });
+        assert_eq!((KNOWN.load(Ordering::Relaxed), num_threads()), (all, all));
+    }
+
+    #[test]
     fn many_callers_at_once() {
         let total = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -383,7 +412,7 @@ mod tests {
     #[test]
     fn without_an_answer_the_caller_does_it_all() {
         // As after a fork: an inbox that nobody serves, and one that is locked for ever.
-        let pool: &'static Pool = Box::leak(Box::default());
+        let pool: &'static Pool = Box::leak(Box::new(Pool::of_this_process()));
         let shared = Arc::new(Shared {
             run: &|| (),
             state: Mutex::new(State { open: true, helping: 0, panic: None }),

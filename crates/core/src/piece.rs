@@ -34,6 +34,15 @@ impl Default for Probes {
     }
 }
 
+impl Probes {
+    /// Gives memory back if there was room for more than `most` marks.
+    pub fn shrink(&mut self, most: usize) {
+        if self.marks.capacity() > most {
+            self.marks = Vec::new();
+        }
+    }
+}
+
 /// What encodes one text after the other. Short ones share a batch, if they lie side by side in memory.
 pub(crate) struct Encoder<'a> {
     tables: &'a Tables,
@@ -49,7 +58,6 @@ impl<'a> Encoder<'a> {
         worker.batch.clear();
         worker.probes.marks.clear();
         worker.unknown.clear();
-        worker.ends.clear();
         Encoder { tables, pattern, level: simd::level(), base: &[], worker }
     }
 
@@ -103,7 +111,7 @@ impl<'a> Encoder<'a> {
 
     /// For each mark until the last [`Encoder::flush`], the number of ids before it in the output. Forgets them.
     pub fn ends(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.worker.ends)
+        self.worker.unknown.take_ends()
     }
 
     /// Works off the batch.
@@ -125,9 +133,9 @@ impl<'a> Encoder<'a> {
 
     /// Works off what is unknown.
     fn solve(&mut self) -> Result<(), Error> {
-        let Worker { unknown, cache, scratch, out, ends, .. } = &mut *self.worker;
-        unknown.solve(self.tables, cache, scratch);
-        unknown.place(out, ends)
+        let Worker { unknown, cache, scratch, out, .. } = &mut *self.worker;
+        unknown.solve(self.tables, cache, scratch)?;
+        unknown.place(out)
     }
 
     /// Puts all ids so far into the output; returns how many it holds.

@@ -52,35 +52,66 @@ pub(crate) struct Unknown {
     equal: Vec<(u32, u32)>,
     /// Those that wait, by hash.
     seen: Vec<u32>,
-    /// Marks: ids before each, and unknown ones before it.
+    /// Marks behind the first unknown one: ids before each, and unknown ones before it.
     marks: Vec<(usize, usize)>,
+    /// Of all other marks, how many ids are before each.
+    ends: Vec<usize>,
+    /// Whether there was no memory for the bytes of one: how many.
+    lost: Option<usize>,
 }
 
 impl Unknown {
-    /// Forgets all.
+    /// Forgets all, and all marks.
     pub fn clear(&mut self) {
+        self.forget();
+        self.ends.clear();
+        self.lost = None;
+    }
+
+    fn forget(&mut self) {
         self.misses.clear();
         self.bytes.clear();
         self.marks.clear();
     }
 
-    /// Adds one whose ids belong behind `at` known ones.
+    /// Gives memory back if it has grown beyond `most` elements.
+    pub fn shrink(&mut self, most: usize) {
+        let grown = [self.bytes.capacity(), self.spilled.capacity(), self.marks.capacity(), self.ends.capacity()];
+        if grown.into_iter().max() > Some(most) {
+            *self = Unknown::default();
+        }
+    }
+
+    /// For each mark, as far as all before it is solved and placed, the ids before it. Forgets them.
+    pub fn take_ends(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.ends)
+    }
+
+    /// Adds one whose ids belong behind `at` known ones. If there is no memory for it, [`Unknown::solve`] will say so.
     #[inline(never)]
     pub fn push(&mut self, at: usize, piece: &[u8], key: Key, hash: u64) {
         let from = self.bytes.len();
+        if reserve(&mut self.bytes, piece.len()).is_err() {
+            self.lost = Some(piece.len());
+            return;
+        }
         self.bytes.extend_from_slice(piece);
         self.misses.push(Miss { at, from, to: self.bytes.len(), key, hash });
     }
 
     /// Notes a place behind `len` known ids, and all unknown ones so far.
     pub fn mark(&mut self, len: usize) {
-        self.marks.push((len, self.misses.len()));
+        match self.misses.len() {
+            0 => self.ends.push(len),
+            unknown => self.marks.push((len, unknown)),
+        }
     }
 
     /// Whether it is time to solve them; `len` ids are known.
     #[inline(always)]
     pub fn is_enough(&self, len: usize) -> bool {
         match self.misses.first() {
+            _ if self.lost.is_some() => true,
             Some(first) => {
                 self.misses.len() >= ENOUGH || len - first.at >= MOST_IDS || self.bytes.len() >= ENOUGH_BYTES
             }
@@ -89,10 +120,16 @@ impl Unknown {
     }
 
     /// Finds the ids of each.
-    pub fn solve(&mut self, tables: &Tables, cache: &mut Cache, scratch: &mut Scratch) {
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there was none for all of them.
+    pub fn solve(&mut self, tables: &Tables, cache: &mut Cache, scratch: &mut Scratch) -> Result<(), Error> {
+        if let Some(bytes) = self.lost {
+            return Err(Error::Memory { bytes });
+        }
         let Unknown { misses, bytes, answers, spilled, waiting, equal, seen, .. } = self;
         if misses.is_empty() {
-            return;
+            return Ok(());
         }
         answers.clear();
         answers.resize(misses.len(), Ids::default());
@@ -133,7 +170,7 @@ impl Unknown {
             *place = answer(ids, spilled);
         }
         if waiting.is_empty() {
-            return;
+            return Ok(());
         }
         scratch.words.merge(&tables.merges);
         for (ids, &i) in scratch.words.results().zip(&*waiting) {
@@ -145,18 +182,19 @@ impl Unknown {
         for &(i, other) in &*equal {
             answers[ix(i)] = answers[ix(other)];
         }
+        Ok(())
     }
 
-    /// Puts the ids of each where they belong in `out`, and where the marks are then into `ends`. Forgets all.
+    /// Puts the ids of each where they belong in `out`. Forgets all but the ends.
     ///
     /// # Errors
     /// [`Error::Memory`] if there is no room for them.
-    pub fn place(&mut self, out: &mut Output, ends: &mut Vec<usize>) -> Result<(), Error> {
-        let Unknown { misses, answers, spilled, marks, .. } = self;
+    pub fn place(&mut self, out: &mut Output) -> Result<(), Error> {
+        let Unknown { misses, answers, spilled, marks, ends, .. } = self;
         if !misses.is_empty() {
             let more = answers.iter().map(Ids::total).sum();
             let mut gaps = out.open(more)?;
-            for (miss, ids) in misses.iter().zip(answers).rev() {
+            for (miss, ids) in misses.iter().zip(&*answers).rev() {
                 match ids.spill() {
                     Some(range) => gaps.fill(miss.at, &spilled[range]),
                     None => gaps.fill(miss.at, &ids.places()[..ids.count()]),
@@ -166,11 +204,11 @@ impl Unknown {
         reserve(ends, marks.len())?;
         let (mut before, mut more) = (0, 0);
         for &(len, unknown) in &*marks {
-            more += self.answers[before..unknown].iter().map(Ids::total).sum::<usize>();
+            more += answers[before..unknown].iter().map(Ids::total).sum::<usize>();
             before = unknown;
             ends.push(len + more);
         }
-        self.clear();
+        self.forget();
         Ok(())
     }
 }

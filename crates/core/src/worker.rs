@@ -30,8 +30,6 @@ pub(crate) struct Worker {
     pub cache: Cache,
     pub unknown: Unknown,
     pub out: Output,
-    /// Places of the output that an encoder marked.
-    pub ends: Vec<usize>,
     /// UTF-8 of a text that came as something else.
     pub utf8: Vec<u8>,
 }
@@ -45,7 +43,6 @@ impl Worker {
             cache: Cache::new()?,
             unknown: Unknown::default(),
             out: Output::default(),
-            ends: Vec::new(),
             utf8: Vec::new(),
         })
     }
@@ -189,7 +186,6 @@ impl Drop for Loan<'_> {
             return;
         }
         worker.out.clear();
-        worker.ends.clear();
         if worker.out.ids.len() > MAX_IDLE_ROOM {
             worker.out = Output::default();
         }
@@ -197,6 +193,9 @@ impl Drop for Loan<'_> {
             worker.utf8 = Vec::new();
         }
         worker.scratch.shrink(MAX_IDLE_ROOM);
+        worker.unknown.clear();
+        worker.unknown.shrink(MAX_IDLE_ROOM);
+        worker.probes.shrink(MAX_IDLE_ROOM);
         self.home.list(|idle| {
             if idle.len() < MAX_IDLE {
                 idle.push(worker);

@@ -164,6 +164,9 @@ fn read(bytes: &'static [u8]) -> Result<(Tokenizer, String), Error> {
     }
     let end = HEADER + ix(number(12));
     let description = bytes.get(HEADER..end).ok_or_else(|| fault("it ends too soon"))?;
+    if header[24..].iter().any(|&byte| byte != 0) {
+        return Err(fault("there is something where nothing is to be"));
+    }
     if header[16..24] != image::checksum(description).to_le_bytes() {
         return Err(fault("the checksum of the description does not match"));
     }
