@@ -200,7 +200,7 @@ impl Task for Look<'_> {
                 if at < until {
                     misses += 1;
                     let one = One { range: ranges[at], key: keys[at], hash: hashes[at] };
-                    if !one.is_no_short_hit(text, &mut near, &mut slots) {
+                    if !one.hit_otherwise(text, &mut near, &mut slots) {
                         // Asked for now, needed some batches later.
                         words.prefetch(one.hash);
                         if let Some(shared) = shared {
@@ -265,7 +265,7 @@ impl One {
 
     /// Adds the ids if they are known, though not by a short key.
     #[inline(always)]
-    fn is_no_short_hit(&self, text: &[u8], near: &mut Near<'_>, slots: &mut Slots<'_>) -> bool {
+    fn hit_otherwise(&self, text: &[u8], near: &mut Near<'_>, slots: &mut Slots<'_>) -> bool {
         if let Some(id) = Batch::id_of(self.range) {
             slots.add(&Ids::<1>::one(id));
             return true;
