@@ -9,6 +9,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::error::Error;
+use crate::lookup::phrases::Phrase;
+use crate::num::ix;
 use crate::parallel;
 use crate::piece::Encoder;
 use crate::request::{Job, Request, Work};
@@ -68,16 +70,44 @@ impl Encoded<'_> {
 }
 
 /// Runs one job.
-fn run<'a>(encoder: &mut Encoder<'a>, job: &Job<'a>) -> Result<(), Error> {
+fn run<'a>(tokenizer: &Tokenizer, encoder: &mut Encoder<'a>, job: &Job<'a>) -> Result<(), Error> {
     match job.work {
         Work::Control(id, _) => encoder.id(id),
         Work::Text(base, from, to) => encoder.text(base, from, to),
         Work::Wide(text) => encoder.wide(text),
+        Work::Phrase(phrase, base, from, to) => {
+            if encoder.phrase(phrase)? { Ok(()) } else { learn(tokenizer, encoder, phrase, base, (ix(from), ix(to))) }
+        }
     }
 }
 
+/// Encodes a short segment, the stretch of `base`, and has its ids remembered.
+fn learn<'a>(
+    tokenizer: &Tokenizer,
+    encoder: &mut Encoder<'a>,
+    phrase: Phrase,
+    base: &'a [u8],
+    (mut at, end): (usize, usize),
+) -> Result<(), Error> {
+    encoder.begin();
+    if phrase.allow_special() {
+        while let Some((from, to, id)) = tokenizer.controls.find(base, at, end) {
+            if at < from {
+                encoder.text(base, at, from)?;
+            }
+            encoder.id(id)?;
+            at = to;
+        }
+    }
+    if at < end {
+        encoder.text(base, at, end)?;
+    }
+    encoder.end(phrase);
+    Ok(())
+}
+
 fn encoder<'a>(tokenizer: &'a Tokenizer, worker: &'a mut Worker) -> Encoder<'a> {
-    Encoder::new(&tokenizer.tables, &tokenizer.pattern, worker)
+    Encoder::new(&tokenizer.tables, &tokenizer.pattern, &tokenizer.identity, worker)
 }
 
 /// The ids of `request`. If `ends` is given, it receives for each segment the number of ids up to its end.
@@ -105,7 +135,7 @@ fn encode_here<'t>(
             encoder.mark(job.segment - segment);
             segment = job.segment;
         }
-        run(&mut encoder, &job)
+        run(tokenizer, &mut encoder, &job)
     })?;
     if ends.is_some() {
         encoder.mark(request.segments() - segment);
@@ -211,7 +241,7 @@ fn work_off<'t>(
     let mut mine = Vec::new();
     while let Some(group) = next() {
         for index in groups[group].clone() {
-            run(&mut encoder, &jobs[index])?;
+            run(tokenizer, &mut encoder, &jobs[index])?;
             if with_lens {
                 encoder.mark(1);
             }
@@ -254,7 +284,7 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
         let mut encoder = encoder(tokenizer, &mut worker);
         let (mut total, mut bytes) = (0, 0);
         request.for_each_job(tokenizer, job_bytes, |job| {
-            run(&mut encoder, &job)?;
+            run(tokenizer, &mut encoder, &job)?;
             bytes += job.len();
             if bytes >= job_bytes {
                 total += take(&mut encoder)?;
@@ -275,7 +305,7 @@ pub(crate) fn count(tokenizer: &Tokenizer, request: &Request<'_>) -> Result<usiz
         let mine = tokenizer.tables.workers.lend().and_then(|mut worker| {
             let mut encoder = encoder(tokenizer, &mut worker);
             std::iter::from_fn(next).try_fold(0, |sum, group| {
-                jobs[groups[group].clone()].iter().try_for_each(|job| run(&mut encoder, job))?;
+                jobs[groups[group].clone()].iter().try_for_each(|job| run(tokenizer, &mut encoder, job))?;
                 Ok(sum + take(&mut encoder)?)
             })
         });

@@ -7,6 +7,7 @@
 //!
 //! This crate knows no Python, opens no file and prints nothing.
 
+mod between;
 #[cfg(feature = "block-hashes")]
 mod blocks;
 pub mod cuts;

@@ -5,15 +5,18 @@
 //! and the passes that see every pre-token have next to no branches. What is not in the cache leaves no gap in the output:
 //! it is remembered, with its place, and worked off with its like of several batches ([`crate::unknown`]).
 
+use crate::between::Between;
 use crate::error::Error;
 use crate::lookup::cache::{Cache, Ids, Near};
+use crate::lookup::phrases::{Phrase, Phrases};
 use crate::lookup::shared::Shared;
 use crate::lookup::{Key, LongKey, MAX_KEY_BYTES, MAX_LONG_KEY_BYTES, WordTable};
 use crate::num::ix;
-use crate::pretoken::{BATCH, Batch, Pattern};
+use crate::pretoken::{BATCH, Pattern};
 use crate::simd::{self, Level, Task};
 use crate::tables::Tables;
 use crate::text::Text;
+use crate::tokenizer::Identity;
 use crate::unknown::Unknown;
 use crate::worker::{Room, Worker};
 
@@ -24,22 +27,19 @@ pub(crate) struct Probes {
     keys: [Key; BATCH],
     /// Of the key, or of the long key if the pre-token is too long for a key; 0 if for both.
     hashes: [u64; BATCH],
-    /// Places in the batch, in ascending order, of which somebody wants to know where they are in the output.
-    marks: Vec<usize>,
+    between: Between,
 }
 
 impl Default for Probes {
     fn default() -> Self {
-        Probes { keys: [Key::EMPTY; BATCH], hashes: [0; BATCH], marks: Vec::new() }
+        Probes { keys: [Key::EMPTY; BATCH], hashes: [0; BATCH], between: Between::default() }
     }
 }
 
 impl Probes {
-    /// Gives memory back if there was room for more than `most` marks.
+    /// Gives memory back if there was room for more than `most` ids or places between the pre-tokens.
     pub fn shrink(&mut self, most: usize) {
-        if self.marks.capacity() > most {
-            self.marks = Vec::new();
-        }
+        self.between.shrink(most);
     }
 }
 
@@ -54,10 +54,12 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub fn new(tables: &'a Tables, pattern: &'a Pattern, worker: &'a mut Worker) -> Self {
+    /// `owner` is the tokenizer to which both belong.
+    pub fn new(tables: &'a Tables, pattern: &'a Pattern, owner: &Identity, worker: &'a mut Worker) -> Self {
         worker.batch.clear();
-        worker.probes.marks.clear();
+        worker.probes.between.clear();
         worker.unknown.clear();
+        worker.phrases.of(owner);
         Encoder { tables, pattern, level: simd::level(), base: &[], worker }
     }
 
@@ -96,17 +98,39 @@ impl<'a> Encoder<'a> {
 
     /// Adds an id.
     pub fn id(&mut self, id: u32) -> Result<(), Error> {
-        if self.worker.batch.is_full() {
+        let Worker { batch, probes, .. } = &mut *self.worker;
+        probes.between.id(batch.ranges().len(), id);
+        if probes.between.is_full() { self.pass() } else { Ok(()) }
+    }
+
+    /// Adds the ids of a short segment, if they are known; whether they are.
+    #[inline]
+    pub fn phrase(&mut self, phrase: Phrase) -> Result<bool, Error> {
+        let Worker { batch, probes, phrases, .. } = &mut *self.worker;
+        let Some(ids) = phrases.get(phrase) else { return Ok(false) };
+        probes.between.phrase(batch.ranges().len(), ids);
+        if probes.between.is_full() {
             self.pass()?;
         }
-        self.worker.batch.push_id(id);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Says that a short segment begins, whose ids are not known.
+    pub fn begin(&mut self) {
+        let Worker { batch, probes, .. } = &mut *self.worker;
+        probes.between.begin(batch.ranges().len());
+    }
+
+    /// Says that all of it was added.
+    pub fn end(&mut self, phrase: Phrase) {
+        let Worker { batch, probes, .. } = &mut *self.worker;
+        probes.between.end(batch.ranges().len(), phrase);
     }
 
     /// Notes `times` over where the output will end that all until now gives: [`Encoder::ends`] tells.
     pub fn mark(&mut self, times: usize) {
         let Worker { batch, probes, .. } = &mut *self.worker;
-        probes.marks.extend(std::iter::repeat_n(batch.ranges().len(), times));
+        probes.between.mark(batch.ranges().len(), times);
     }
 
     /// For each mark until the last [`Encoder::flush`], the number of ids before it in the output. Forgets them.
@@ -116,18 +140,18 @@ impl<'a> Encoder<'a> {
 
     /// Works off the batch.
     fn pass(&mut self) -> Result<(), Error> {
-        let Worker { batch, probes, cache, out, unknown, .. } = &mut *self.worker;
+        let Worker { batch, probes, cache, out, unknown, phrases, .. } = &mut *self.worker;
         let ranges = batch.ranges();
-        if ranges.is_empty() {
-            probes.marks.drain(..).for_each(|_| unknown.mark(out.len()));
+        if ranges.is_empty() && probes.between.is_empty() {
             return Ok(());
         }
-        let room = out.room(BATCH)?;
+        let room = out.room(BATCH, probes.between.ids())?;
         let shared = self.tables.workers.shared();
         let words = &self.tables.words;
-        let len = self.level.run(Look { text: self.base, ranges, probes, cache, words, shared, unknown, room });
+        let len = self.level.run(Look { text: self.base, ranges, probes, cache, words, shared, unknown, phrases, room });
         out.set_len(len);
         batch.clear();
+        probes.between.clear();
         if self.worker.unknown.is_enough(len) { self.solve() } else { Ok(()) }
     }
 
@@ -160,6 +184,7 @@ struct Look<'a> {
     words: &'a WordTable,
     shared: Option<&'a Shared>,
     unknown: &'a mut Unknown,
+    phrases: &'a mut Phrases,
     room: Room<'a>,
 }
 
@@ -168,9 +193,9 @@ impl Task for Look<'_> {
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Look { text, ranges, probes, cache, words, shared, unknown, room } = self;
+        let Look { text, ranges, probes, cache, words, shared, unknown, phrases, room } = self;
         let Room { slots, len: before } = room;
-        let Probes { keys, hashes, marks } = probes;
+        let Probes { keys, hashes, between } = probes;
         // Slices of one length: no index below is checked.
         let n = ranges.len();
         let (keys, hashes) = (&mut keys[..n], &mut hashes[..n]);
@@ -185,16 +210,14 @@ impl Task for Look<'_> {
         }
         let mut slots = Slots { slots, len: 0 };
         let mut misses = 0;
-        let mut marks = marks.drain(..).peekable();
+        let mut walk = between.walk();
         let mut at = 0;
         loop {
-            while marks.next_if(|&mark| mark <= at).is_some() {
-                unknown.mark(before + slots.len);
-            }
+            slots.len = walk.pass(at, (&mut *slots.slots, slots.len, before), unknown, phrases);
             if at == n {
                 break;
             }
-            let until = marks.peek().map_or(n, |&mark| mark.min(n));
+            let until = walk.until(n);
             while at < until {
                 at = short_hits(&keys[..until], &hashes[..until], at, &mut near, &mut slots);
                 if at < until {
@@ -266,10 +289,6 @@ impl One {
     /// Adds the ids if they are known, though not by a short key.
     #[inline(always)]
     fn hit_otherwise(&self, text: &[u8], near: &mut Near<'_>, slots: &mut Slots<'_>) -> bool {
-        if let Some(id) = Batch::id_of(self.range) {
-            slots.add(&Ids::<1>::one(id));
-            return true;
-        }
         let piece = self.piece(text);
         if piece.len() > MAX_KEY_BYTES
             && let Some(key) = LongKey::new(piece)
@@ -312,7 +331,7 @@ fn short_keys(
 fn long_key(text: &[u8], (from, to): (u32, u32), near: &Near<'_>) -> (Key, u64) {
     let len = ix(to.wrapping_sub(from));
     if len > MAX_LONG_KEY_BYTES {
-        // A very long pre-token, or an id.
+        // A very long one.
         return (Key::EMPTY, 0);
     }
     let hash = LongKey::load(text, ix(from), len).hash();

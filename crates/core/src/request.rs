@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, reserve};
+use crate::lookup::phrases::Phrase;
+use crate::num::{ix, to_u32};
 use crate::parallel;
 use crate::pretoken::Pattern;
 use crate::segment::{MAX_BYTES, Segment};
@@ -29,6 +31,10 @@ const LARGE_BYTES: usize = 256 << 10;
 /// Segments up to this many bytes are copied side by side, so that they share batches.
 const JOINED_BYTES: usize = 4 << 10;
 
+/// Bytes of room for a segment that are made beforehand, and most segments for which they are.
+const ARENA_BYTES: usize = 32;
+const ARENA_SEGMENTS: usize = 1 << 10;
+
 /// A stretch to encode on its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -38,6 +44,8 @@ pub(crate) enum Work<'a> {
     Wide(Text<'a>),
     /// A control token: id, and the length of its name in bytes.
     Control(u32, usize),
+    /// A short segment: whole, and where its text is, as above. Names in it count if it is trusted.
+    Phrase(Phrase, &'a [u8], u32, u32),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +62,7 @@ impl Job<'_> {
             Work::Text(_, start, end) => end - start,
             Work::Wide(text) => text.max_utf8_len(),
             Work::Control(_, len) => len,
+            Work::Phrase(_, _, start, end) => ix(end - start),
         }
     }
 }
@@ -65,6 +74,8 @@ enum Place<'a> {
     Borrowed(&'a [u8]),
     /// A range of the arena.
     Arena(usize, usize),
+    /// The same of a short one.
+    Phrase(Phrase, usize, usize),
     /// In the caller's memory, not as UTF-8: long, and no names in it count. Its jobs make their own UTF-8, side by
     /// side, in memory that is near.
     Wide(Text<'a>),
@@ -135,7 +146,7 @@ impl<'a> Request<'a> {
             ready: Vec::with_capacity(segments.len()),
             cuts: Vec::new(),
             parts: Vec::new(),
-            arena: Vec::new(),
+            arena: Vec::with_capacity(ARENA_BYTES * segments.len().min(ARENA_SEGMENTS)),
             bytes: 0,
         };
         for (index, segment) in segments.iter().enumerate() {
@@ -144,7 +155,10 @@ impl<'a> Request<'a> {
                 return Err(Error::TooLong { segment: index, bytes: bound });
             }
             let first = request.cuts.len();
-            let place = if tokenizer.takes_as_it_is(segment) {
+            let phrase = if index == 0 && first_cuts.is_some() { None } else { phrase(tokenizer, segment) };
+            let place = if let Some(phrase) = phrase {
+                request.place_phrase(phrase)?
+            } else if tokenizer.takes_as_it_is(segment) {
                 let cuts = first_cuts.take_if(|_| index == 0).unwrap_or_else(|| {
                     // What is short is not cut.
                     let may_be = legacy_chunks && segment.text.len() > JOINED_BYTES;
@@ -156,13 +170,24 @@ impl<'a> Request<'a> {
             };
             request.bytes += match place {
                 Place::Borrowed(bytes) => bytes.len(),
-                Place::Arena(from, to) => to - from,
+                Place::Arena(from, to) | Place::Phrase(_, from, to) => to - from,
                 Place::Wide(text) => text.max_utf8_len(),
                 Place::Parts(from, to) => request.parts[from..to].iter().map(Part::len).sum(),
             };
             request.ready.push(Ready { place, cuts: first..request.cuts.len() });
         }
         Ok(request)
+    }
+
+    /// Places a short segment.
+    fn place_phrase(&mut self, phrase: Phrase) -> Result<Place<'a>, Error> {
+        let start = self.arena.len();
+        let bytes = phrase.bytes();
+        reserve(&mut self.arena, bytes.len())?;
+        // A copy of known length: then what is too much is cut off.
+        self.arena.extend_from_slice(&bytes);
+        self.arena.truncate(start + phrase.len());
+        Ok(Place::Phrase(phrase, start, self.arena.len()))
     }
 
     /// Places one segment, and adds its cuts, which are in units of its text.
@@ -285,6 +310,11 @@ impl<'a> Request<'a> {
             let (base, first, last) = match ready.place {
                 Place::Borrowed(bytes) => (bytes, 0, bytes.len()),
                 Place::Arena(from, to) => self.in_arena(from, to),
+                Place::Phrase(phrase, from, to) => {
+                    let (base, from, to) = self.in_arena(from, to);
+                    job(Work::Phrase(phrase, base, to_u32(from), to_u32(to)))?;
+                    continue;
+                }
                 Place::Parts(from, to) => {
                     for part in &self.parts[from..to] {
                         let (base, start, end) = match *part {
@@ -323,6 +353,17 @@ impl<'a> Request<'a> {
         }
         Ok(())
     }
+}
+
+/// A segment as a phrase, if it is one that is split as it is.
+#[inline(always)]
+fn phrase(tokenizer: &Tokenizer, segment: &Segment<'_>) -> Option<Phrase> {
+    let bytes = match segment.text {
+        Text::Utf8(text) => text.as_bytes(),
+        Text::Latin1(bytes) => bytes,
+        _ => return None,
+    };
+    Phrase::new(bytes, segment.allow_special).filter(|_| tokenizer.takes_as_it_is(segment))
 }
 
 /// Parts `start..end` into jobs at hard boundaries.

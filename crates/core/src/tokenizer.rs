@@ -1,6 +1,7 @@
 //! A model's tokenizer: tables, control tokens and split pattern together.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decode;
 use crate::encode::{self, Encoded};
@@ -36,6 +37,32 @@ pub struct Tokenizer {
     /// Whether the published path of the model makes the cuts of [`crate::cuts`].
     pub(crate) cuts: bool,
     pub(crate) origin: Option<Arc<Origin>>,
+    /// Told apart by what is learned of whole segments.
+    pub(crate) identity: Identity,
+}
+
+/// A number that no two tokenizers of a process share, unless both give the same ids for every segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64);
+
+impl Identity {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Identity(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The same one.
+    #[inline]
+    pub fn same(&self) -> Self {
+        Identity(self.0)
+    }
+}
+
+impl Clone for Identity {
+    /// Another one: of two copies of a tokenizer, one may be about to be changed.
+    fn clone(&self) -> Self {
+        Identity::new()
+    }
 }
 
 /// What text goes through before it is merged, in the words of the files that a tokenizer came from: for who writes such
@@ -61,7 +88,7 @@ impl Tokenizer {
     /// path and does not normalize.
     #[must_use]
     pub fn new(tables: Arc<Tables>, controls: Controls, pattern: Pattern) -> Self {
-        Tokenizer { tables, controls, pattern, normalizer: None, prefix: None, cuts: true, origin: None }
+        Tokenizer { tables, controls, pattern, normalizer: None, prefix: None, cuts: true, origin: None, identity: Identity::new() }
     }
 
     /// The same without the cuts of [`crate::cuts`], which are only the Kimi line's.
@@ -79,6 +106,7 @@ impl Tokenizer {
     pub fn with_normalizer(mut self, normalizer: Option<Normalizer>) -> Result<Self, Error> {
         self.controls = self.controls.normalized(normalizer.as_ref())?;
         self.normalizer = normalizer;
+        self.identity = Identity::new();
         Ok(self)
     }
 
@@ -87,6 +115,7 @@ impl Tokenizer {
     #[must_use]
     pub fn with_prefix(mut self, prefix: Option<Prefix>) -> Self {
         self.prefix = prefix;
+        self.identity = Identity::new();
         self
     }
 

@@ -99,6 +99,12 @@ impl Unknown {
         self.misses.push(Miss { at, from, to: self.bytes.len(), key, hash });
     }
 
+    /// How many wait, or were lost.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        self.misses.len() + usize::from(self.lost.is_some())
+    }
+
     /// Notes a place behind `len` known ids, and all unknown ones so far.
     pub fn mark(&mut self, len: usize) {
         match self.misses.len() {
@@ -395,6 +401,7 @@ mod tests {
     use crate::merge::scan::oracle;
     use crate::piece::Encoder;
     use crate::pretoken::{BATCH, Batch, Pattern};
+    use crate::tokenizer::Identity;
     use crate::vocab::Vocab;
 
     /// Single bytes, and what joining frequent pairs gives.
@@ -445,7 +452,7 @@ mod tests {
     fn check(texts: &[String], tables: &Tables) {
         let ids_of = oracle(&tables.vocab);
         let mut worker = tables.workers.lend().unwrap();
-        let mut encoder = Encoder::new(tables, &Pattern::Gpt2, &mut worker);
+        let mut encoder = Encoder::new(tables, &Pattern::Gpt2, &Identity::new(), &mut worker);
         let mut batch = Batch::default();
         let (mut want, mut want_ends) = (Vec::new(), Vec::new());
         for (i, text) in texts.iter().enumerate() {

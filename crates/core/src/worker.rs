@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, TryLockError};
 
 use crate::error::Error;
 use crate::lookup::cache::{Cache, LONG_IDS};
+use crate::lookup::phrases::Phrases;
 use crate::lookup::shared::Shared;
 use crate::merge::Scratch;
 use crate::piece::Probes;
@@ -28,6 +29,7 @@ pub(crate) struct Worker {
     pub probes: Probes,
     pub scratch: Scratch,
     pub cache: Cache,
+    pub phrases: Phrases,
     pub unknown: Unknown,
     pub out: Output,
     /// UTF-8 of a text that came as something else.
@@ -41,6 +43,7 @@ impl Worker {
             probes: Probes::default(),
             scratch: Scratch::default(),
             cache: Cache::new()?,
+            phrases: Phrases::default(),
             unknown: Unknown::default(),
             out: Output::default(),
             utf8: Vec::new(),
@@ -77,10 +80,10 @@ impl Output {
         self.len = 0;
     }
 
-    /// Room behind the ids for those of so many pre-tokens that the cache knows.
+    /// Room behind the ids for those of so many pre-tokens that the cache knows, and for so many others.
     #[inline(always)]
-    pub fn room(&mut self, pre_tokens: usize) -> Result<Room<'_>, Error> {
-        self.make_room(pre_tokens * LONG_IDS)?;
+    pub fn room(&mut self, pre_tokens: usize, others: usize) -> Result<Room<'_>, Error> {
+        self.make_room(pre_tokens * LONG_IDS + others)?;
         Ok(Room { slots: &mut self.ids[self.len..], len: self.len })
     }
 

@@ -112,17 +112,22 @@ pub fn for_each_segment<'py>(
     }
     let mut index = first;
     let mut take = |item: Bound<'py, PyAny>| {
-        let (text, allow_special) = parse_segment(&item).map_err(|e| e.into_py_err(py, index))?;
+        let (text, allow_special) = match plain_segment(&item) {
+            Some(plain) => plain,
+            None => parse_segment(&item).map_err(|e| e.into_py_err(py, index))?,
+        };
         index += 1;
         each(item, text, allow_special)
     };
     // The common case, without an iterator between.
     if let Ok(list) = segments.cast_exact::<PyList>() {
-        // What reads a segment may run the caller's code, which may shorten the list.
+        // What reads a segment may run the caller's code, which may change the list: the iterator minds that.
         let mut at = first;
-        while let Ok(item) = list.get_item(at) {
-            take(item)?;
-            at += 1;
+        while at < list.len() {
+            for item in list.iter().skip(at) {
+                take(item)?;
+                at += 1;
+            }
         }
         return Ok(());
     }
@@ -176,6 +181,15 @@ impl SegmentError {
             SegmentError::Theirs(error) => error,
         }
     }
+}
+
+/// A segment as nearly all are: a tuple of a `str` and a `bool`.
+#[inline(always)]
+fn plain_segment<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyString>, bool)> {
+    let mut parts = item.cast::<PyTuple>().ok()?.iter_borrowed();
+    let (text, flag) = (parts.next()?, parts.next()?);
+    let (text, flag) = (text.cast::<PyString>().ok()?, flag.cast::<PyBool>().ok()?);
+    if parts.next().is_some() { None } else { Some((text.to_owned(), flag.is_true())) }
 }
 
 fn parse_segment<'py>(item: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyString>, bool), SegmentError> {

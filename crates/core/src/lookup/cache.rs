@@ -70,6 +70,13 @@ impl<const N: usize> Ids<N> {
         Some(Ids(places))
     }
 
+    /// As [`Ids::pack`]; None for larger ids, too.
+    #[inline]
+    #[must_use]
+    pub fn pack_any(ids: &[u32]) -> Option<Self> {
+        if ids.iter().all(|&id| id <= ID_MASK) { Ids::pack(ids) } else { None }
+    }
+
     /// One id.
     #[inline(always)]
     #[must_use]
@@ -157,9 +164,9 @@ impl<const N: usize> Ids<N> {
 }
 
 /// Two entries.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-struct Pair {
+pub(crate) struct Pair {
     keys: [Key; 2],
     ids: [Ids<SHORT_IDS>; 2],
 }
@@ -287,15 +294,7 @@ impl Near<'_> {
     #[inline(always)]
     #[must_use]
     pub fn hit(&mut self, key: Key, hash: u64) -> Option<&Ids<SHORT_IDS>> {
-        let line = &mut self.pairs[high_bits(hash, self.pair_bits)];
-        if !line.keys[0].is(key) {
-            if !line.keys[1].is(key) {
-                return None;
-            }
-            line.keys.swap(0, 1);
-            line.ids.swap(0, 1);
-        }
-        Some(&line.ids[0])
+        self.pairs[high_bits(hash, self.pair_bits)].hit(key)
     }
 
     /// As [`Cache::get_long`].
@@ -323,6 +322,26 @@ fn find_long(lines: &mut [Single], bits: u32, key: &LongKey, hash: u64) -> Optio
 }
 
 impl Pair {
+    /// The ids; a hit in second place moves to the first.
+    #[inline(always)]
+    pub fn hit(&mut self, key: Key) -> Option<&Ids<SHORT_IDS>> {
+        if !self.keys[0].is(key) {
+            if !self.keys[1].is(key) {
+                return None;
+            }
+            self.keys.swap(0, 1);
+            self.ids.swap(0, 1);
+        }
+        Some(&self.ids[0])
+    }
+
+    /// Keeps an entry: in second place, unless the first is free.
+    #[inline]
+    pub fn put(&mut self, key: Key, ids: Ids<SHORT_IDS>) {
+        let place = usize::from(self.keys[0] != Key::default());
+        (self.keys[place], self.ids[place]) = (key, ids);
+    }
+
     fn get(&self, key: Key) -> Option<Ids<SHORT_IDS>> {
         Some(self.ids[self.keys.iter().position(|&known| known == key)?])
     }
@@ -384,9 +403,7 @@ impl Cache {
     pub fn put(&mut self, key: Key, hash: u64, ids: Ids<SHORT_IDS>) {
         self.pairs.count_put();
         let (lines, bits) = self.pairs.lines_mut(&mut self.first);
-        let line = &mut lines[high_bits(hash, bits)];
-        let place = usize::from(line.keys[0] != Key::default());
-        (line.keys[place], line.ids[place]) = (key, ids);
+        lines[high_bits(hash, bits)].put(key, ids);
     }
 
     /// The ids of the pre-token with this long key; `hash` is [`LongKey::hash`].

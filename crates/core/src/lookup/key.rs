@@ -31,10 +31,18 @@ impl Key {
         // Where sixteen bytes are there: one load, then what is behind the pre-token is masked.
         let [low, high] = match text[start..].first_chunk() {
             Some(bytes) => split(u128::from_le_bytes(*bytes)),
-            None => padded(&text[start..start + len]),
+            None => near_end(&text[start..start + len]),
         };
         let [low_mask, high_mask] = MASKS[len];
         Key { low: low & low_mask, high: high & high_mask | (len as u64) << 56 }
+    }
+
+    /// The key of a text of 1 to [`MAX_KEY_BYTES`] bytes that stands alone in memory.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_short(text: &[u8]) -> Key {
+        let [low, high] = short(text);
+        Key { low, high: high | (text.len() as u64) << 56 }
     }
 
     /// The key of the same bytes where they are not a whole pre-token; equal to no other kind of key.
@@ -42,6 +50,13 @@ impl Key {
     #[must_use]
     pub fn of_part(self) -> Key {
         Key { high: self.high | PART << 56, ..self }
+    }
+
+    /// Whether it is such a key.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_of_part(self) -> bool {
+        self.high >> 63 == 1
     }
 
     /// Whether the keys are equal; unlike `==`, without a branch.
@@ -77,7 +92,7 @@ impl Key {
     #[inline(always)]
     #[must_use]
     pub fn is_ascii(self) -> bool {
-        (self.low | self.high) & 0x8080_8080_8080_8080 == 0
+        (self.low | self.high & !(PART << 56)) & 0x8080_8080_8080_8080 == 0
     }
 
     /// A 64-bit hash of the key.
@@ -88,13 +103,28 @@ impl Key {
     }
 }
 
-/// At most 16 bytes, and zeros behind them.
+/// At most 15 bytes at the end of a text, and zeros behind them.
 #[cold]
 #[inline(never)]
-fn padded(piece: &[u8]) -> [u64; 2] {
-    let mut padded = [0; 16];
-    padded[..piece.len()].copy_from_slice(piece);
-    split(u128::from_le_bytes(padded))
+fn near_end(piece: &[u8]) -> [u64; 2] {
+    if piece.is_empty() { [0; 2] } else { short(piece) }
+}
+
+/// 1 to 15 bytes, and zeros behind them. By loads that overlap where the length is no power of two: both have the same
+/// bytes there.
+#[inline(always)]
+fn short(piece: &[u8]) -> [u64; 2] {
+    let len = piece.len();
+    if let (Some(head), Some(tail)) = (piece.first_chunk(), piece.last_chunk()) {
+        // Two shifts: none is by 64.
+        [u64::from_le_bytes(*head), u64::from_le_bytes(*tail) >> (8 * (15 - len)) >> 8]
+    } else if let (Some(head), Some(tail)) = (piece.first_chunk(), piece.last_chunk()) {
+        let (head, tail) = (u32::from_le_bytes(*head), u32::from_le_bytes(*tail));
+        [u64::from(head) | u64::from(tail) << (8 * (len - 4)), 0]
+    } else {
+        let at = |index: usize| u64::from(piece[index]) << (8 * index);
+        [at(0) | at(len / 2) | at(len - 1), 0]
+    }
 }
 
 /// Added to the length in the key of a part.
@@ -189,6 +219,23 @@ pub fn fold(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_text_alone_has_the_key_of_its_bytes() {
+        let text: Vec<u8> = (241..=255).chain(0..20).collect();
+        for start in 0..20 {
+            for len in 1..=MAX_KEY_BYTES {
+                let mut padded = [0; 16];
+                padded[..len].copy_from_slice(&text[start..start + len]);
+                padded[15] = u8::try_from(len).unwrap();
+                let key = Key::of_short(&text[start..start + len]);
+                assert_eq!(key.bytes(), padded);
+                assert_eq!((key, key), (Key::load(&text, start, len), Key::load(&text[..start + len], start, len)));
+                assert!(!key.is_of_part() && key.of_part().is_of_part());
+                assert_eq!((key.is_ascii(), key.of_part().is_ascii()), (padded.is_ascii(), padded.is_ascii()));
+            }
+        }
+    }
 
     #[test]
     fn a_long_key_is_the_padded_bytes_and_the_length() {

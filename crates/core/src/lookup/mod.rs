@@ -12,6 +12,7 @@
 
 pub mod cache;
 mod key;
+pub(crate) mod phrases;
 pub mod shared;
 
 pub(crate) use key::fold;

@@ -78,10 +78,7 @@ const ENOUGH: usize = 128;
 /// Most pre-tokens of a batch: the last 64 bytes before it was full are used up, though each may be a pre-token.
 pub const BATCH: usize = ENOUGH + 64;
 
-/// Added to the start of a range for its end if the range is no range but a token id; no text is so long.
-const IS_ID: u32 = 1 << 31;
-
-/// A run of pre-tokens as byte ranges of one text, and of token ids between them.
+/// A run of pre-tokens as byte ranges of one text.
 #[derive(Debug)]
 pub struct Batch {
     /// `(start, end)` in bytes; the first `len` are valid.
@@ -116,20 +113,6 @@ impl Batch {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
-    }
-
-    /// Adds a token id, which is no text any more. Room for one is needed, see [`Batch::is_full`].
-    #[inline]
-    pub fn push_id(&mut self, id: u32) {
-        self.ranges[self.len] = (id, id + IS_ID);
-        self.len += 1;
-    }
-
-    /// The token id, if this range of a batch stands for one.
-    #[inline(always)]
-    #[must_use]
-    pub fn id_of((from, to): (u32, u32)) -> Option<u32> {
-        (to.wrapping_sub(from) == IS_ID).then_some(from)
     }
 
     #[inline(always)]
