@@ -87,11 +87,14 @@ impl Ids {
     }
 
     /// The same with the ids of `parts` behind them, `n` in all, in the same memory. None if there is no room, or if
-    /// others are behind them already.
+    /// others are behind them already, unless `n` is 0.
     ///
     /// # Panics
     /// If `parts` has not `n` ids.
     pub fn append<'p>(&self, n: usize, parts: impl IntoIterator<Item = &'p [u32]>) -> Option<Self> {
+        if n == 0 {
+            return Some(self.clone());
+        }
         let end = self.len.checked_add(n).filter(|&end| end <= self.capacity())?;
         // To know of ids is to have been handed them: nothing else needs to be ordered by this.
         self.buffer.len.compare_exchange(self.len, end, Ordering::Relaxed, Ordering::Relaxed).ok()?;
@@ -142,6 +145,8 @@ mod tests {
         let three = two.append(1, [&[5][..]]).unwrap();
         assert_eq!((&two[..], &three[..], &two.first(1)[..]), (&[1, 2, 3, 4][..], &[1, 2, 3, 4, 5][..], &[1][..]));
         assert_eq!(three.append(0, []).unwrap().len(), 5);
+        // Others are behind these, but none is to come.
+        assert!(one.append(0, []).unwrap().shares_memory(&one));
     }
 
     #[test]

@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::known::{self, Prints, Source};
 use super::plan::Plan;
-use super::{Grown, Ids, Known, Released, roomy};
+use super::compare::Comparison;
+use super::{Grown, Ids, Known, Released, roomy, same_at_first};
 use crate::error::Error;
 use crate::num::{ix, to_u32};
 use crate::text::Text;
@@ -253,11 +254,18 @@ impl<S: Source> SessionCache<S> {
 impl<S: Source> Found<S> {
     /// Compares the path from the chunk `from` on with a prompt, cuts it where the two part, and tells how long it is then.
     fn as_far_as_true(&mut self, from: usize, ranges: &[Range<usize>], segments: &[(S, bool)]) -> usize {
-        let same = |(step, range): &(&Step<S>, &Range<usize>)| {
+        let mut comparison = Comparison::default();
+        let mut pairs = self.path.iter().zip(ranges).enumerate().skip(from);
+        let differs = pairs.find(|(place, (step, range))| {
             let (known, given) = (&step.chunk, &segments[(*range).clone()]);
-            known.len() == given.len() && known.iter().zip(given).all(|(known, given)| known.is(given))
-        };
-        let depth = from + self.path[from..].iter().zip(&ranges[from..]).take_while(same).count();
+            known.len() != given.len()
+                || known.iter().zip(given).any(|(known, (source, allow_special))| {
+                    known.allow_special != *allow_special
+                        || !comparison.add(*place, known.source.text(), source.text())
+                })
+        });
+        let depth = comparison.first_difference(differs.map_or(self.path.len(), |(place, _)| place));
+        drop(comparison);
         if depth < self.path.len() {
             self.others.extend(self.path.drain(depth..).map(|step| step.chunk));
             self.others.extend(self.next.take().map(|(chunk, _)| chunk));
@@ -290,7 +298,7 @@ impl<'f, S: Source> Beginning<'f, S> {
         let end = found.path.last().and_then(|step| step.chunk.last()).map_or(0, |known| known.end);
         match &found.next {
             Some((chunk, ids)) => {
-                let same = chunk.iter().zip(rest).take_while(|(known, given)| known.is(given)).count();
+                let same = same_at_first(chunk, rest);
                 let (same, rest) = chunk.split_at(same);
                 Ok(Beginning { ids: ids.clone(), same, rest, end: same.last().map_or(end, |known| known.end) })
             }

@@ -21,7 +21,7 @@ impl<T: AsRef<str> + Send + Sync + ?Sized> Source for std::sync::Arc<T> {
 }
 
 /// The memory of a text.
-fn bytes(text: Text<'_>) -> (u8, &[u8]) {
+pub(super) fn bytes(text: Text<'_>) -> (u8, &[u8]) {
     fn raw<T: Copy>(units: &[T]) -> &[u8] {
         // SAFETY: integers have no padding and every byte of theirs may be read; the range is that of the slice.
         unsafe { std::slice::from_raw_parts(units.as_ptr().cast(), size_of_val(units)) }

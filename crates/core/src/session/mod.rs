@@ -14,6 +14,7 @@
 
 mod buffer;
 mod cache;
+mod compare;
 mod known;
 mod plan;
 
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::tokenizer::{Options, Tokenizer};
+use compare::Comparison;
 use plan::Plan;
 
 /// A segment, and where its ids end in those of the prompt.
@@ -40,6 +42,16 @@ impl<S: Source> Known<S> {
     fn is(&self, (source, allow_special): &(S, bool)) -> bool {
         self.allow_special == *allow_special && known::equal(self.source.text(), source.text())
     }
+}
+
+/// How many segments at the beginning are the same.
+fn same_at_first<S: Source>(known: &[Known<S>], given: &[(S, bool)]) -> usize {
+    let mut comparison = Comparison::default();
+    let mut pairs = known.iter().zip(given).enumerate();
+    let differs = pairs.find(|(place, (known, (source, allow_special)))| {
+        known.allow_special != *allow_special || !comparison.add(*place, known.source.text(), source.text())
+    });
+    comparison.first_difference(differs.map_or(known.len().min(given.len()), |(place, _)| place))
 }
 
 /// The ids of a prompt, and how many of them were known before.
@@ -128,7 +140,7 @@ impl<S: Source> Session<S> {
     ) -> Result<Grown<S>, Error> {
         let segments = &given[..];
         let last = &self.known[..self.len(options)];
-        let same = last[kept..].iter().zip(segments).take_while(|(known, given)| known.is(given)).count();
+        let same = same_at_first(&last[kept..], segments);
         let first = kept + same;
         let begin = first.checked_sub(1).map_or(0, |index| last[index].end);
         let ids = self.ids.as_deref().unwrap_or(&[]);
