@@ -76,7 +76,11 @@ fn run<'a>(tokenizer: &Tokenizer, encoder: &mut Encoder<'a>, job: &Job<'a>) -> R
         Work::Text(base, from, to) => encoder.text(base, from, to),
         Work::Wide(text) => encoder.wide(text),
         Work::Phrase(phrase, base, from, to) => {
-            if encoder.phrase(phrase)? { Ok(()) } else { learn(tokenizer, encoder, phrase, base, (ix(from), ix(to))) }
+            if encoder.phrase(phrase)? {
+                Ok(())
+            } else {
+                learn(tokenizer, encoder, phrase, base, (ix(from), ix(to)))
+            }
         }
     }
 }

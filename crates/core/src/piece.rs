@@ -148,7 +148,8 @@ impl<'a> Encoder<'a> {
         let room = out.room(BATCH, probes.between.ids())?;
         let shared = self.tables.workers.shared();
         let words = &self.tables.words;
-        let len = self.level.run(Look { text: self.base, ranges, probes, cache, words, shared, unknown, phrases, room });
+        let len =
+            self.level.run(Look { text: self.base, ranges, probes, cache, words, shared, unknown, phrases, room });
         out.set_len(len);
         batch.clear();
         probes.between.clear();

@@ -79,6 +79,20 @@ impl Zeros {
     }
 }
 
+/// Asks for huge pages under memory that is not in use yet, if it is large. Only advice: without it, all is as it was.
+pub(crate) fn in_huge_pages<T>(memory: &mut [T]) {
+    #[cfg(target_os = "linux")]
+    if size_of_val(memory) >= 2 * HUGE_PAGE {
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let skip = start.align_offset(HUGE_PAGE);
+        let len = (size_of_val(memory) - skip) / HUGE_PAGE * HUGE_PAGE;
+        // SAFETY: the range is one of whole pages that lie in the memory, and this advice changes nothing of what they hold.
+        unsafe { libc::madvise(start.add(skip).cast(), len, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}
+
 /// Reads a value of every page, so that none is brought in later, in the midst of work.
 pub(crate) fn touch<T: Plain>(table: &[T]) {
     for value in table.iter().step_by((PAGE / size_of::<T>()).max(1)) {

@@ -88,7 +88,16 @@ impl Tokenizer {
     /// path and does not normalize.
     #[must_use]
     pub fn new(tables: Arc<Tables>, controls: Controls, pattern: Pattern) -> Self {
-        Tokenizer { tables, controls, pattern, normalizer: None, prefix: None, cuts: true, origin: None, identity: Identity::new() }
+        Tokenizer {
+            tables,
+            controls,
+            pattern,
+            normalizer: None,
+            prefix: None,
+            cuts: true,
+            origin: None,
+            identity: Identity::new(),
+        }
     }
 
     /// The same without the cuts of [`crate::cuts`], which are only the Kimi line's.

@@ -109,6 +109,8 @@ pub struct Session {
 #[derive(Default)]
 struct State {
     core: CoreSession<Held>,
+    /// Where the tuples of its segments are, which they hold; 0 for a segment that came as something else.
+    items: Vec<usize>,
     reused: usize,
     unchanged: usize,
     /// Counts the calls that changed it.
@@ -205,6 +207,8 @@ impl Session {
         if kept > 0 && (state.version != version || kept > state.core.len(options)) {
             return Ok(None);
         }
+        let item = |(held, _): &(Held, bool)| held.item.as_ref().map_or(0, |item| item.as_ptr().addr());
+        let items: Vec<usize> = given.iter().map(item).collect();
         let State { core, .. } = &mut *state;
         let tokenizer = &self.tokenizer.get().core;
         let grown = run(py, bytes, || core.encode(tokenizer, kept, &mut given, options));
@@ -216,6 +220,8 @@ impl Session {
                 return Err(to_py_err(py, &error));
             }
         };
+        state.items.truncate(kept);
+        state.items.extend(items);
         state.reused = reused;
         state.unchanged = unchanged;
         state.version += 1;
@@ -229,22 +235,25 @@ impl Session {
     fn same_items(&self, py: Python<'_>, segments: &Bound<'_, PyAny>, options: Options) -> (usize, u64) {
         let Ok(list) = segments.cast_exact::<PyList>() else { return (0, 0) };
         let state = self.lock(py);
-        let known = (0..state.core.len(options)).map_while(|index| state.core.segment(index)?.0.item.as_ref());
+        let known = &state.items[..state.core.len(options)];
         // The items are not touched, which takes far longer than to compare where they are.
         let same = with_critical_section(list, || {
-            let is_same = |(index, known): &(ffi::Py_ssize_t, &Py<PyTuple>)| {
-                // SAFETY: the index is one of the list, which nobody changes meanwhile. An item at the address of an
-                // object that is held is that object.
-                *index < len(list) && unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), *index) } == known.as_ptr()
+            let given: &[usize] = match known.len().min(list.len()) {
+                0 => &[],
+                // SAFETY: a list has so many pointers there, none of them null, and nobody changes it meanwhile.
+                n => unsafe {
+                    let list: *mut ffi::PyListObject = list.as_ptr().cast();
+                    std::slice::from_raw_parts((*list).ob_item.cast(), n)
+                },
             };
-            (0..).zip(known).take_while(is_same).count()
+            // An item at the address of an object that is held is that object.
+            const MANY: usize = 32;
+            let blocks = known.chunks_exact(MANY).zip(given.chunks_exact(MANY));
+            let start = MANY * blocks.take_while(|(known, given)| known == given).count();
+            start + known[start..].iter().zip(&given[start..]).take_while(|(known, given)| known == given).count()
         });
         (same, state.version)
     }
-}
-
-fn len(list: &Bound<'_, PyList>) -> ffi::Py_ssize_t {
-    list.len().cast_signed()
 }
 
 /// See `kizami.SessionCache`.

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn those_of_one_place_push_each_other_out_and_are_never_mixed_up() {
         let mut phrases = Phrases::default();
-        let phrase = |i: u32| Phrase::new(i.to_string().as_bytes(), i % 2 == 0).unwrap();
+        let phrase = |i: u32| Phrase::new(i.to_string().as_bytes(), i.is_multiple_of(2)).unwrap();
         for i in 0..5000 {
             phrases.put(phrase(i), &[i, i + 1]);
             assert_eq!(phrases.get(phrase(i)).unwrap().places()[..2], [i, i + 1]);

@@ -49,6 +49,8 @@ impl Ids {
         // SAFETY: there is room for so many, and a slot need not hold anything. What is not used is never touched, so the
         // system need not give memory for it.
         unsafe { slots.set_len(capacity) };
+        // Ids come a few at a time: a page of 4 KB for each thousand of them takes as long as many are encoded in.
+        crate::table::in_huge_pages(&mut slots);
         Ok(Ids { buffer: Arc::new(Buffer { slots: slots.into_boxed_slice(), len: AtomicUsize::new(0) }), len: 0 })
     }
 

@@ -16,9 +16,9 @@ use std::hash::RandomState;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use super::compare::Comparison;
 use super::known::{self, Prints, Source};
 use super::plan::Plan;
-use super::compare::Comparison;
 use super::{Grown, Ids, Known, Released, roomy, same_at_first};
 use crate::error::Error;
 use crate::num::{ix, to_u32};
@@ -260,8 +260,7 @@ impl<S: Source> Found<S> {
             let (known, given) = (&step.chunk, &segments[(*range).clone()]);
             known.len() != given.len()
                 || known.iter().zip(given).any(|(known, (source, allow_special))| {
-                    known.allow_special != *allow_special
-                        || !comparison.add(*place, known.source.text(), source.text())
+                    known.allow_special != *allow_special || !comparison.add(*place, known.source.text(), source.text())
                 })
         });
         let depth = comparison.first_difference(differs.map_or(self.path.len(), |(place, _)| place));

@@ -93,8 +93,9 @@ mod tests {
 
     #[test]
     fn another_form_or_length_is_another_text() {
+        let elsewhere = b"ab".to_vec();
         let mut comparison = Comparison::default();
-        assert!(comparison.add(0, Text::Latin1(b"ab"), Text::Latin1(&b"ab".to_vec())));
+        assert!(comparison.add(0, Text::Latin1(b"ab"), Text::Latin1(&elsewhere)));
         assert!(!comparison.add(0, Text::Latin1(b"ab"), Text::Latin1(b"ac")));
         assert!(!comparison.add(0, Text::Latin1(b"ab"), Text::Latin1(b"abc")));
         assert!(!comparison.add(0, Text::Latin1(b"a"), Text::Ucs2(&[97])));

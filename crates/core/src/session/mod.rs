@@ -112,12 +112,6 @@ impl<S: Source> Session<S> {
         if options.legacy_chunks == self.options.legacy_chunks { self.known.len() } else { 0 }
     }
 
-    /// The segment of the last prompt at `index`.
-    #[must_use]
-    pub fn segment(&self, index: usize) -> Option<(&S, bool)> {
-        self.known.get(index).map(|known| (&known.source, known.allow_special))
-    }
-
     /// Forgets all.
     pub fn reset(&mut self) {
         *self = Session::default();
