@@ -156,6 +156,7 @@ impl Walk<'_> {
                 What::End(phrase) => {
                     if let Some((from, count)) = self.begun.take()
                         && count == unknown.count()
+                        && !unknown.has_lost()
                     {
                         phrases.put(phrase, &slots[from..len]);
                     }
@@ -163,5 +164,43 @@ impl Walk<'_> {
             }
         }
         len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lookup::Key;
+    use crate::tokenizer::Identity;
+
+    /// What is learned of a phrase that gives the id 7, and in the midst of which `happens`.
+    fn learned(unknown: &mut Unknown, happens: impl FnOnce(&mut Unknown)) -> Option<Vec<u32>> {
+        let phrase = Phrase::new(b"a phrase", false).unwrap();
+        let mut phrases = Phrases::default();
+        phrases.of(&Identity::new());
+        let mut between = Between::default();
+        between.begin(0);
+        between.id(0, 7);
+        between.end(1, phrase);
+        let (mut slots, mut walk) = ([0; 8], between.walk());
+        let len = walk.pass(0, (&mut slots, 0, 0), unknown, &mut phrases);
+        happens(unknown);
+        assert_eq!(walk.pass(1, (&mut slots, len, 0), unknown, &mut phrases), 1);
+        phrases.get(phrase).map(|ids| ids.places()[..ids.count()].to_vec())
+    }
+
+    #[test]
+    fn what_is_not_known_whole_is_not_learned() {
+        let push = |unknown: &mut Unknown| unknown.push(0, b"x", Key::default(), 0);
+        let lose = |unknown: &mut Unknown| unknown.lose(3);
+        let mut waits = Unknown::default();
+        push(&mut waits);
+        let mut lost = Unknown::default();
+        lose(&mut lost);
+        assert_eq!(learned(&mut Unknown::default(), |_| ()), Some(vec![7]));
+        assert_eq!(learned(&mut waits, |_| ()), Some(vec![7]));
+        assert_eq!(learned(&mut waits, push), None);
+        assert_eq!(learned(&mut Unknown::default(), lose), None);
+        assert_eq!(learned(&mut lost, lose), None);
     }
 }

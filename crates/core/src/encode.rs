@@ -93,7 +93,7 @@ fn learn<'a>(
     base: &'a [u8],
     (mut at, end): (usize, usize),
 ) -> Result<(), Error> {
-    encoder.begin();
+    encoder.begin(base)?;
     if phrase.allow_special() {
         while let Some((from, to, id)) = tokenizer.controls.find(base, at, end) {
             if at < from {

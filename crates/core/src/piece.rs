@@ -68,10 +68,7 @@ impl<'a> Encoder<'a> {
         // Scanners look no further back than their start; another pattern may, so it gets the stretch alone.
         let (base, from, to) =
             if self.pattern.looks_behind() { (&base[from..to], 0, to - from) } else { (base, from, to) };
-        if !std::ptr::eq(self.base, base) {
-            self.pass()?;
-            self.base = base;
-        }
+        self.stand_on(base)?;
         let mut at = from;
         loop {
             at = self.pattern.append(&base[..to], at, &mut self.worker.batch)?;
@@ -80,6 +77,16 @@ impl<'a> Encoder<'a> {
             }
             self.pass()?;
         }
+    }
+
+    /// Goes on with texts of another memory; a batch has those of one.
+    #[inline]
+    fn stand_on(&mut self, base: &'a [u8]) -> Result<(), Error> {
+        if !std::ptr::eq(self.base, base) {
+            self.pass()?;
+            self.base = base;
+        }
+        Ok(())
     }
 
     /// The same for a whole text that is not UTF-8 yet.
@@ -115,10 +122,13 @@ impl<'a> Encoder<'a> {
         Ok(true)
     }
 
-    /// Says that a short segment begins, whose ids are not known.
-    pub fn begin(&mut self) {
+    /// Says that a short segment of `base` begins, whose ids are not known.
+    pub fn begin(&mut self, base: &'a [u8]) -> Result<(), Error> {
+        // Now, and not in its midst: what is remembered lies in one batch.
+        self.stand_on(base)?;
         let Worker { batch, probes, .. } = &mut *self.worker;
         probes.between.begin(batch.ranges().len());
+        Ok(())
     }
 
     /// Says that all of it was added.

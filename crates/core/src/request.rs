@@ -146,9 +146,10 @@ impl<'a> Request<'a> {
             ready: Vec::with_capacity(segments.len()),
             cuts: Vec::new(),
             parts: Vec::new(),
-            arena: Vec::with_capacity(ARENA_BYTES * segments.len().min(ARENA_SEGMENTS)),
+            arena: Vec::new(),
             bytes: 0,
         };
+        reserve(&mut request.arena, ARENA_BYTES * segments.len().min(ARENA_SEGMENTS))?;
         for (index, segment) in segments.iter().enumerate() {
             let bound = segment.text.max_utf8_len();
             if bound > MAX_BYTES {
@@ -355,9 +356,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A segment as a phrase, if it is one that is split as it is.
+/// A segment as a phrase, if it is one that is split as it is. Where a pattern looks behind, texts share no batch, and only
+/// control ids are remembered.
 #[inline(always)]
 fn phrase(tokenizer: &Tokenizer, segment: &Segment<'_>) -> Option<Phrase> {
+    if tokenizer.pattern.looks_behind() && !segment.allow_special {
+        return None;
+    }
     let bytes = match segment.text {
         Text::Utf8(text) => text.as_bytes(),
         Text::Latin1(bytes) => bytes,

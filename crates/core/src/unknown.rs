@@ -92,17 +92,27 @@ impl Unknown {
     pub fn push(&mut self, at: usize, piece: &[u8], key: Key, hash: u64) {
         let from = self.bytes.len();
         if reserve(&mut self.bytes, piece.len()).is_err() {
-            self.lost = Some(piece.len());
-            return;
+            return self.lose(piece.len());
         }
         self.bytes.extend_from_slice(piece);
         self.misses.push(Miss { at, from, to: self.bytes.len(), key, hash });
     }
 
-    /// How many wait, or were lost.
+    /// How many wait.
     #[inline(always)]
     pub fn count(&self) -> usize {
-        self.misses.len() + usize::from(self.lost.is_some())
+        self.misses.len()
+    }
+
+    /// Whether one was lost, for want of memory.
+    #[inline(always)]
+    pub fn has_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Notes that there was no memory for the bytes of one.
+    pub fn lose(&mut self, bytes: usize) {
+        self.lost = Some(bytes);
     }
 
     /// Notes a place behind `len` known ids, and all unknown ones so far.

@@ -45,7 +45,8 @@ impl Key {
         Key { low, high: high | (text.len() as u64) << 56 }
     }
 
-    /// The key of the same bytes where they are not a whole pre-token; equal to no other kind of key.
+    /// The key of the same bytes where they are not a whole pre-token, or, among segments, where they are trusted: equal to no
+    /// other kind of key.
     #[inline(always)]
     #[must_use]
     pub fn of_part(self) -> Key {
@@ -85,7 +86,7 @@ impl Key {
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "no pre-token is empty")]
     pub fn len(self) -> usize {
-        (self.high >> 56) as usize
+        (self.high >> 56 & !PART) as usize
     }
 
     /// Whether all bytes are ASCII.

@@ -27,7 +27,7 @@ impl Phrase {
         key.is_ascii().then_some(Phrase(if allow_special { key.of_part() } else { key }))
     }
 
-    /// The text, and zeros behind it.
+    /// The text, and zeros behind it; the last byte is not one of them.
     #[inline(always)]
     pub fn bytes(self) -> [u8; 16] {
         self.0.bytes()
@@ -37,7 +37,7 @@ impl Phrase {
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(self) -> usize {
-        self.0.len() & MAX_KEY_BYTES
+        self.0.len()
     }
 
     /// Whether it is trusted.

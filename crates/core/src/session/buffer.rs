@@ -92,7 +92,7 @@ impl Ids {
     /// others are behind them already, unless `n` is 0.
     ///
     /// # Panics
-    /// If `parts` has not `n` ids.
+    /// If `parts` has not `n` ids; of no ids, none is looked at.
     pub fn append<'p>(&self, n: usize, parts: impl IntoIterator<Item = &'p [u32]>) -> Option<Self> {
         if n == 0 {
             return Some(self.clone());

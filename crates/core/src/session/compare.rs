@@ -44,7 +44,9 @@ impl<'t> Comparison<'t> {
 
     /// The first place whose texts differ, or `end`.
     pub fn first_difference(&self, end: usize) -> usize {
-        let threads = parallel::limit().min(self.len / BYTES_A_THREAD);
+        let worth = self.len / BYTES_A_THREAD;
+        // To ask for the limit may be to ask the system.
+        let threads = if worth < 2 { 1 } else { worth.min(parallel::limit()) };
         if threads < 2 {
             return self.pairs.iter().find(|(_, a, b)| a != b).map_or(end, |pair| pair.0);
         }
