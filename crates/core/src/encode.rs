@@ -15,13 +15,13 @@ use crate::parallel;
 use crate::piece::Encoder;
 use crate::request::{Job, Request, Work};
 use crate::tokenizer::Tokenizer;
-use crate::worker::{Loan, Worker};
+use crate::worker::{Finished, Worker};
 
 /// The ids of a request, still in the outputs of the workers that made them.
 #[derive(Debug)]
 pub struct Encoded<'a> {
-    workers: Vec<Loan<'a>>,
-    /// In order: which worker, and where in its output.
+    outputs: Vec<Finished<'a>>,
+    /// In order: which output, and where in it.
     parts: Vec<(usize, Range<usize>)>,
     len: usize,
 }
@@ -41,7 +41,7 @@ impl Encoded<'_> {
 
     /// The ids, in slices that follow one another.
     pub fn parts(&self) -> impl Iterator<Item = &[u32]> {
-        self.parts.iter().map(|(worker, range)| &self.workers[*worker].out.ids()[range.clone()])
+        self.parts.iter().map(|(output, range)| &self.outputs[*output].ids()[range.clone()])
     }
 
     /// All ids.
@@ -148,7 +148,7 @@ fn encode_here<'t>(
     if let Some(ends) = &mut ends {
         **ends = encoder.ends();
     }
-    Ok(Encoded { workers: vec![worker], parts: vec![(0, 0..len)], len })
+    Ok(Encoded { outputs: vec![worker.finish()], parts: vec![(0, 0..len)], len })
 }
 
 /// Notes that the segments before `segment` end at `len` ids, where that is not noted yet.
@@ -188,9 +188,9 @@ fn encode_on<'t>(
     let shares = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
     let mut parts = vec![(0, 0..0); groups.len()];
     let mut lens = vec![0; if with_lens { jobs.len() } else { 0 }];
-    for (worker, share) in shares.iter().enumerate() {
+    for (output, share) in shares.iter().enumerate() {
         for (group, range) in &share.parts {
-            parts[*group] = (worker, range.clone());
+            parts[*group] = (output, range.clone());
         }
         for &(job, len) in &share.lens {
             lens[job] = len;
@@ -203,7 +203,7 @@ fn encode_on<'t>(
     }
     fill_ends(&mut ends, request.segments(), before);
     let len = parts.iter().map(|(_, range)| range.len()).sum();
-    Ok(Encoded { workers: shares.into_iter().map(|share| share.worker).collect(), parts, len })
+    Ok(Encoded { outputs: shares.into_iter().map(|share| share.output).collect(), parts, len })
 }
 
 /// Ranges of jobs of about so many bytes each.
@@ -225,8 +225,8 @@ fn in_groups(jobs: &[Job<'_>], job_bytes: usize) -> Vec<Range<usize>> {
 
 /// What one thread did of a request.
 struct Share<'t> {
-    worker: Loan<'t>,
-    /// Group, and where in the worker's output its ids are.
+    output: Finished<'t>,
+    /// Group, and where in the output its ids are.
     parts: Vec<(usize, Range<usize>)>,
     /// Job, and its number of ids; only if somebody wants to know.
     lens: Vec<(usize, usize)>,
@@ -272,7 +272,7 @@ fn work_off<'t>(
         }
         parts.push((group, start..end));
     }
-    Ok(Share { worker, parts, lens })
+    Ok(Share { output: worker.finish(), parts, lens })
 }
 
 /// The number of ids, without keeping them.

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 use crate::parallel;
 
+/// For how many turns it is remembered that one request more was at work.
+const MEMORY: usize = 32;
+
 /// Longest wait for a turn.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -29,6 +32,8 @@ struct Waiter {
 #[derive(Debug)]
 struct Queue {
     at_work: usize,
+    /// How many were at work lately, times [`MEMORY`].
+    lately: usize,
     waiting: VecDeque<Arc<Waiter>>,
 }
 
@@ -36,7 +41,7 @@ struct Queue {
 #[derive(Debug)]
 struct Turns(Mutex<Queue>);
 
-static TURNS: Turns = Turns(Mutex::new(Queue { at_work: 0, waiting: VecDeque::new() }));
+static TURNS: Turns = Turns(Mutex::new(Queue { at_work: 0, lately: 0, waiting: VecDeque::new() }));
 
 /// Runs `f` when it is its turn. `f` must not ask for another.
 pub fn take<T>(f: impl FnOnce() -> T) -> T {
@@ -44,17 +49,17 @@ pub fn take<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Processors that no request is at work on, the caller's own apart.
+/// Processors that no request is at work on nor was lately, the caller's own apart: a helper on the processor of one that is
+/// about to ask again would be in its way.
 #[must_use]
 pub fn idle() -> usize {
-    let at_work = TURNS.lock().map_or(usize::MAX, |queue| queue.at_work);
-    parallel::cpus().saturating_sub(at_work.max(1))
+    parallel::cpus().saturating_sub(TURNS.busy())
 }
 
 /// For the child of a fork: the threads that were at work or waiting do not exist there.
 pub fn forget() {
     if let Some(mut queue) = TURNS.lock() {
-        queue.at_work = 0;
+        (queue.at_work, queue.lately) = (0, 0);
         queue.waiting.clear();
     }
 }
@@ -83,6 +88,7 @@ impl Turns {
         let mut queue = self.lock()?;
         if queue.at_work < most {
             queue.at_work += 1;
+            queue.lately = queue.lately.saturating_sub(1).max(queue.at_work * MEMORY);
             return Some(Turn(self));
         }
         let waiter = Arc::new(Waiter { thread: std::thread::current(), called: AtomicBool::new(false) });
@@ -94,6 +100,11 @@ impl Turns {
             std::thread::park_timeout(left);
         }
         Some(Turn(self))
+    }
+
+    /// How many are at work or were lately; one at least.
+    fn busy(&self) -> usize {
+        self.lock().map_or(usize::MAX, |queue| queue.lately.div_ceil(MEMORY).max(1))
     }
 
     /// Stops waiting; but the turn may have come at this moment.
@@ -128,7 +139,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     fn turns() -> Turns {
-        Turns(Mutex::new(Queue { at_work: 0, waiting: VecDeque::new() }))
+        Turns(Mutex::new(Queue { at_work: 0, lately: 0, waiting: VecDeque::new() }))
     }
 
     #[test]
@@ -172,6 +183,21 @@ mod tests {
             drop(first);
         });
         assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn it_is_remembered_for_a_while_that_more_were_at_work() {
+        let turns = turns();
+        let take = || turns.wait(3, PATIENCE);
+        assert_eq!(turns.busy(), 1);
+        drop(take());
+        assert_eq!(turns.busy(), 1);
+        drop((take(), take(), take()));
+        assert_eq!(turns.busy(), 3);
+        (0..MEMORY).for_each(|_| drop(take()));
+        assert_eq!(turns.busy(), 2);
+        (0..MEMORY).for_each(|_| drop(take()));
+        assert_eq!(turns.busy(), 1);
     }
 
     #[test]

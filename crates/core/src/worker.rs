@@ -1,12 +1,16 @@
 //! What one thread needs while it works on a request, kept from request to request.
 //!
 //! Workers belong to [`crate::Tables`], not to threads: a thread takes one, and gives it back warm. At most
-//! [`MAX_IDLE`] wait; more are dropped. Taking never blocks: if the list is locked (by another thread, or for ever,
-//! in a child forked at that moment), a fresh worker is made.
+//! [`MAX_IDLE`] wait; more are dropped. Taking never blocks: each waits in a place with a lock of its own, and one that is
+//! locked (by a thread that the system has stopped, or for ever, in a child forked at that moment) is passed over.
+//!
+//! A worker goes back as soon as its part of a request is encoded; the ids stay behind in its output ([`Loan::finish`]).
+//! Who asked for them may wait for long until he can take them, for the interpreter lock: if he kept the worker, the next
+//! request would need another one, which knows nothing yet.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 use crate::error::Error;
 use crate::lookup::cache::{Cache, LONG_IDS};
@@ -17,7 +21,7 @@ use crate::piece::Probes;
 use crate::pretoken::{BATCH, Batch};
 use crate::unknown::Unknown;
 
-/// Idle workers kept.
+/// Idle workers kept, and idle outputs.
 const MAX_IDLE: usize = 32;
 /// Ids of room that an idle worker keeps, and bytes of UTF-8: 8 and 2 MB.
 const MAX_IDLE_ROOM: usize = 2 << 20;
@@ -78,6 +82,14 @@ impl Output {
 
     pub fn clear(&mut self) {
         self.len = 0;
+    }
+
+    /// Forgets the ids, and gives memory back if it has grown large.
+    fn clear_and_shrink(&mut self) {
+        self.clear();
+        if self.ids.len() > MAX_IDLE_ROOM {
+            self.ids = Vec::new();
+        }
     }
 
     /// Room behind the ids for those of so many pre-tokens that the cache knows, and for so many others.
@@ -142,11 +154,44 @@ impl Gaps<'_> {
     }
 }
 
+/// What waits, each in a place of its own.
+#[derive(Debug)]
+struct Idle<T>([Mutex<Option<T>>; MAX_IDLE]);
+
+impl<T> Default for Idle<T> {
+    fn default() -> Self {
+        Idle(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+impl<T> Idle<T> {
+    /// The places that are not locked. The first ones come first, so that what was used a moment ago is used again.
+    fn places(&self) -> impl Iterator<Item = MutexGuard<'_, Option<T>>> {
+        self.0.iter().filter_map(|place| match place.try_lock() {
+            Ok(place) => Some(place),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        })
+    }
+
+    fn take(&self) -> Option<T> {
+        self.places().find_map(|mut place| place.take())
+    }
+
+    /// Keeps it if there is a place.
+    fn put(&self, item: T) {
+        if let Some(mut place) = self.places().find(|place| place.is_none()) {
+            *place = Some(item);
+        }
+    }
+}
+
 /// The idle workers of one vocabulary.
 #[derive(Debug, Default)]
-#[allow(clippy::vec_box, reason = "a worker is taken and given back by moving one pointer, not its 9 KB")]
 pub struct Workers {
-    idle: Mutex<Vec<Box<Worker>>>,
+    idle: Idle<Box<Worker>>,
+    /// For workers that left theirs behind.
+    outputs: Idle<Output>,
     /// Workers that were made.
     made: AtomicUsize,
     /// What all of them have learned; there from the second one on.
@@ -181,6 +226,13 @@ impl DerefMut for Loan<'_> {
     }
 }
 
+impl<'a> Loan<'a> {
+    /// Gives the worker back, but for its output.
+    pub fn finish(mut self) -> Finished<'a> {
+        Finished { output: std::mem::take(&mut self.out), home: self.home }
+    }
+}
+
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         let Some(mut worker) = self.worker.take() else { return };
@@ -188,10 +240,7 @@ impl Drop for Loan<'_> {
         if std::thread::panicking() {
             return;
         }
-        worker.out.clear();
-        if worker.out.ids.len() > MAX_IDLE_ROOM {
-            worker.out = Output::default();
-        }
+        worker.out.clear_and_shrink();
         if worker.utf8.capacity() > MAX_IDLE_ROOM {
             worker.utf8 = Vec::new();
         }
@@ -199,11 +248,31 @@ impl Drop for Loan<'_> {
         worker.unknown.clear();
         worker.unknown.shrink(MAX_IDLE_ROOM);
         worker.probes.shrink(MAX_IDLE_ROOM);
-        self.home.list(|idle| {
-            if idle.len() < MAX_IDLE {
-                idle.push(worker);
-            }
-        });
+        self.home.idle.put(worker);
+    }
+}
+
+/// The ids that a worker left behind; their memory goes back when dropped.
+#[derive(Debug)]
+pub(crate) struct Finished<'a> {
+    output: Output,
+    home: &'a Workers,
+}
+
+impl Finished<'_> {
+    /// The ids.
+    pub fn ids(&self) -> &[u32] {
+        self.output.ids()
+    }
+}
+
+impl Drop for Finished<'_> {
+    fn drop(&mut self) {
+        let mut output = std::mem::take(&mut self.output);
+        output.clear_and_shrink();
+        if !output.ids.is_empty() {
+            self.home.outputs.put(output);
+        }
     }
 }
 
@@ -213,13 +282,16 @@ impl Workers {
     /// # Errors
     /// [`Error::Memory`] if a new one is needed and there is no room for it.
     pub(crate) fn lend(&self) -> Result<Loan<'_>, Error> {
-        let worker = match self.list(Vec::pop).flatten() {
+        let mut worker = match self.idle.take() {
             Some(worker) => worker,
             None => {
                 self.made.fetch_add(1, Ordering::Relaxed);
                 Box::new(Worker::new()?)
             }
         };
+        if worker.out.ids.is_empty() {
+            worker.out = self.outputs.take().unwrap_or_default();
+        }
         Ok(Loan { worker: Some(worker), home: self })
     }
 
@@ -232,21 +304,59 @@ impl Workers {
         // Without memory for it, each learns for itself.
         self.shared.get_or_init(|| Shared::new().ok()).as_ref()
     }
+}
 
-    /// Drops the idle workers, and with them what they have learned; what all have learned stays.
-    pub fn clear(&self) {
-        self.list(Vec::clear);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::to_u32;
+
+    fn output(ids: &[u32]) -> Output {
+        Output { ids: ids.to_vec(), len: ids.len() }
     }
 
-    #[allow(clippy::vec_box, reason = "as above")]
-    fn list<R>(&self, f: impl FnOnce(&mut Vec<Box<Worker>>) -> R) -> Option<R> {
-        for _ in 0..64 {
-            match self.idle.try_lock() {
-                Ok(mut idle) => return Some(f(&mut idle)),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(f(&mut poisoned.into_inner())),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
+    #[test]
+    fn a_worker_is_free_again_while_somebody_has_its_ids() {
+        let workers = Workers::default();
+        let mut finished = Vec::new();
+        for id in 0..2 * to_u32(MAX_IDLE) {
+            let mut worker = workers.lend().unwrap();
+            assert_eq!(worker.out.len(), 0);
+            worker.out = output(&[id]);
+            finished.push(worker.finish());
         }
-        None
+        assert_eq!(workers.made.load(Ordering::Relaxed), 1);
+        assert!(finished.iter().zip(0..).all(|(finished, id)| finished.ids() == [id]));
+        drop(finished);
+        // Memory that came back is used again, and there is not more of it than allowed.
+        for id in 0..to_u32(MAX_IDLE) {
+            assert_eq!(workers.outputs.take().unwrap().ids, [id]);
+        }
+        assert!(workers.outputs.take().is_none());
+    }
+
+    #[test]
+    fn a_worker_that_kept_its_output_goes_on_with_it() {
+        let workers = Workers::default();
+        workers.lend().unwrap().out = output(&[1, 2]);
+        workers.outputs.put(output(&[3]));
+        let worker = workers.lend().unwrap();
+        assert_eq!((worker.out.ids.len(), worker.out.len()), (2, 0));
+    }
+
+    #[test]
+    fn a_place_that_stays_locked_is_passed_over() {
+        let idle = Idle::default();
+        idle.put(1);
+        idle.put(2);
+        let locked = idle.0[0].lock().unwrap();
+        assert_eq!(idle.take(), Some(2));
+        idle.put(3);
+        assert_eq!((idle.take(), idle.take()), (Some(3), None));
+        drop(locked);
+        assert_eq!(idle.take(), Some(1));
+        // Where all are taken, what comes is dropped.
+        (0..2 * MAX_IDLE).for_each(|item| idle.put(item));
+        assert_eq!(std::iter::from_fn(|| idle.take()).collect::<Vec<_>>(), (0..MAX_IDLE).collect::<Vec<_>>());
     }
 }
