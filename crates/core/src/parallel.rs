@@ -194,6 +194,12 @@ impl Shared {
     }
 }
 
+/// Has a helper run `errand` at some time, when nobody wants its help. False if there is no helper to do so, or a request may use one
+/// thread only.
+pub(crate) fn errand(errand: impl FnOnce() + Send + 'static) -> bool {
+    limit() > 1 && pool().send(Box::new(errand))
+}
+
 /// The helpers' inbox: one entry for each helper that is wanted.
 struct Pool {
     /// The process that has these helpers. The child of a fork has none of them, even if nobody called [`forget`] there.
@@ -202,9 +208,12 @@ struct Pool {
     wanted: Condvar,
 }
 
+type Errand = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct Inbox {
     calls: VecDeque<Arc<Shared>>,
+    errands: VecDeque<Errand>,
     /// Helpers that were started. One that ends takes itself away first.
     helpers: Vec<Helper>,
     /// Of these, the ones that wait.
@@ -255,17 +264,36 @@ impl Pool {
         let Some(mut inbox) = self.inbox() else { return };
         inbox.calls.extend(std::iter::repeat_n(shared, helpers).cloned());
         let missing = inbox.calls.len().saturating_sub(inbox.waiting).min(helpers);
-        for _ in 0..missing {
+        self.start(&mut inbox, missing);
+        drop(inbox);
+        for _ in 0..helpers {
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Starts so many helpers, if the system allows, and keeps all of them off the processor of the calling thread.
+    fn start(&'static self, inbox: &mut Inbox, helpers: usize) {
+        for _ in 0..helpers {
             let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
             let Ok(thread) = started else { break };
             inbox.helpers.push(Helper::new(thread));
         }
         let here = beside::here();
         inbox.helpers.iter_mut().filter(|helper| !helper.is_me()).for_each(|helper| helper.avoid(here));
-        drop(inbox);
-        for _ in 0..helpers {
-            self.wanted.notify_one();
+    }
+
+    /// Hands an errand to whoever comes first; starts a helper only if there is none at all. False if there is none then.
+    fn send(&'static self, errand: Errand) -> bool {
+        let Some(mut inbox) = self.inbox() else { return false };
+        let missing = usize::from(inbox.helpers.is_empty());
+        self.start(&mut inbox, missing);
+        if inbox.helpers.is_empty() {
+            return false;
         }
+        inbox.errands.push_back(errand);
+        drop(inbox);
+        self.wanted.notify_one();
+        true
     }
 
     /// Takes back the calls that nobody has answered.
@@ -285,6 +313,13 @@ impl Pool {
                 call.help();
                 drop(call);
                 inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(errand) = inbox.errands.pop_front() {
+                drop(inbox);
+                // Nobody waits for it, so nobody is told.
+                let _ = catch_unwind(AssertUnwindSafe(errand));
+                inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                continue;
             }
             // More than the CPUs need not wait.
             if inbox.waiting > cpus() {
@@ -371,6 +406,23 @@ mod tests {
             both.wait();
         });
         assert_eq!((KNOWN.load(Ordering::Relaxed), num_threads()), (all, all));
+    }
+
+    #[test]
+    fn errands_are_run_and_those_that_fail_hurt_nobody() {
+        let (tell, told) = std::sync::mpsc::channel();
+        for number in 0..20 {
+            let tell = tell.clone();
+            let sent = pool().send(Box::new(move || {
+                assert!(number % 3 != 0, "every third");
+                tell.send(number).unwrap();
+            }));
+            assert!(sent);
+        }
+        drop(tell);
+        let mut done: Vec<i32> = told.iter().collect();
+        done.sort_unstable();
+        assert_eq!(done, (0..20).filter(|number| number % 3 != 0).collect::<Vec<_>>());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 
@@ -39,6 +39,11 @@ impl Zeros {
         #[cfg(target_os = "linux")]
         let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         Ok(Zeros { map, start, len })
+    }
+
+    /// Has all of it brought in. Nothing may have been written to it yet.
+    pub fn bring_in(&self) {
+        self.words().iter().step_by(PAGE / size_of::<AtomicU64>()).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// The bytes of `range` as values, as many as fit.

@@ -10,13 +10,14 @@
 //!
 //! # Size
 //! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, and was not
-//! asked in vain nearly always meanwhile (as by random words, for which a large one is no better), a large one takes its
-//! place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
+//! asked in vain nearly always meanwhile (as by random words, for which a large one is no better), it asks for the memory
+//! of a large one ([`super::ahead`]); when that has come, the large one takes its place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
 //! entries.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::ahead;
 use super::key::{Key, LongKey};
 use crate::error::Error;
 use crate::num::{high_bits, ix, to_u32};
@@ -37,6 +38,10 @@ const LARGE_SINGLE_BITS: u32 = 16;
 const LINE: usize = 64;
 /// Entries that a large table takes in before the small one is given up.
 const HANDOVER: usize = 2 << SMALL_BITS;
+/// Entries that a table takes in before it looks again whether its memory has come.
+const LOOK_AGAIN: usize = 1 << 10;
+/// How often it looks before it brings in the memory itself.
+const PATIENCE: u32 = 64;
 /// A table that takes in more entries than this for each answer that it gives does not grow.
 const PUTS_A_HIT: usize = 2;
 const COUNT_SHIFT: u32 = 28;
@@ -197,6 +202,8 @@ struct Lines<L> {
     puts: usize,
     /// Answers that a small table gave since then.
     hits: usize,
+    /// Once memory for a large table was asked for: how often to look for it.
+    looks: Option<u32>,
     kind: PhantomData<L>,
 }
 
@@ -210,6 +217,7 @@ impl<L: Plain> Lines<L> {
             large_bits,
             puts: 0,
             hits: 0,
+            looks: None,
             kind: PhantomData,
         }
     }
@@ -236,16 +244,39 @@ impl<L: Plain> Lines<L> {
         (self.large.is_some() && self.puts < HANDOVER).then(|| first.view(self.small.clone()))
     }
 
-    /// Counts an entry, and grows if it is one too many. Where there is no memory to grow into, the small table stays.
+    /// Counts an entry.
     #[inline]
-    fn count_put(&mut self) {
+    fn count_put(&mut self, ask: Ask) {
         self.puts += 1;
         if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            if self.hits * PUTS_A_HIT >= self.puts {
-                self.large = Zeros::new(LINE << self.large_bits).ok();
-            }
-            (self.puts, self.hits) = (0, 0);
+            self.consider(ask);
         }
+    }
+
+    /// Grows, or asks for the memory to, if there is reason. Where there is no memory, the small table stays.
+    #[cold]
+    #[inline(never)]
+    fn consider(&mut self, ask: Ask) {
+        let len = LINE << self.large_bits;
+        let looks = match self.looks {
+            None if self.hits * PUTS_A_HIT < self.puts => {
+                (self.puts, self.hits) = (0, 0);
+                return;
+            }
+            None if ask(len) => PATIENCE,
+            None => 0,
+            Some(looks) => looks,
+        };
+        self.large = ahead::take(len);
+        if self.large.is_none() && looks > 0 {
+            self.looks = Some(looks - 1);
+            self.puts = (1 << SMALL_BITS) - LOOK_AGAIN;
+            return;
+        }
+        if self.large.is_none() {
+            self.large = Zeros::new(len).ok();
+        }
+        (self.puts, self.hits, self.looks) = (0, 0, None);
     }
 }
 
@@ -258,9 +289,13 @@ fn among<'a, L: Plain>(large: &'a mut Option<Zeros>, large_bits: u32, small: &'a
     }
 }
 
+/// Has so many bytes brought in; false if nobody does. See [`super::ahead`].
+type Ask = fn(usize) -> bool;
+
 /// The cache of one worker.
 #[derive(Debug)]
 pub struct Cache {
+    ask: Ask,
     /// Memory of both small tables.
     first: Zeros,
     pairs: Lines<Pair>,
@@ -353,7 +388,12 @@ impl Cache {
     /// # Errors
     /// [`Error::Memory`].
     pub fn new() -> Result<Self, Error> {
+        Self::with(ahead::ask)
+    }
+
+    fn with(ask: Ask) -> Result<Self, Error> {
         Ok(Cache {
+            ask,
             first: Zeros::new((2 * LINE) << SMALL_BITS)?,
             pairs: Lines::new(0, LARGE_BITS),
             singles: Lines::new(1, LARGE_SINGLE_BITS),
@@ -401,7 +441,7 @@ impl Cache {
     /// Keeps an entry.
     #[inline]
     pub fn put(&mut self, key: Key, hash: u64, ids: Ids<SHORT_IDS>) {
-        self.pairs.count_put();
+        self.pairs.count_put(self.ask);
         let (lines, bits) = self.pairs.lines_mut(&mut self.first);
         lines[high_bits(hash, bits)].put(key, ids);
     }
@@ -429,7 +469,7 @@ impl Cache {
     /// Keeps an entry.
     #[inline]
     pub fn put_long(&mut self, key: &LongKey, hash: u64, ids: Ids<LONG_IDS>) {
-        self.singles.count_put();
+        self.singles.count_put(self.ask);
         let (lines, bits) = self.singles.lines_mut(&mut self.first);
         let at = high_bits(hash, bits);
         // The line beside is second place.
@@ -464,7 +504,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::new().unwrap();
+        let mut cache = Cache::with(|_| false).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i % 1000]).unwrap();
         for i in 0..400_000u32 {
@@ -488,7 +528,7 @@ mod tests {
 
     #[test]
     fn a_long_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::new().unwrap();
+        let mut cache = Cache::with(|_| false).unwrap();
         let text = |i: u32| format!("{i:020}");
         let key = |i: u32| LongKey::new(text(i).as_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i, 1, 2, 3, i]).unwrap();
@@ -505,7 +545,7 @@ mod tests {
 
     #[test]
     fn a_small_table_hands_its_entries_over() {
-        let mut cache = Cache::new().unwrap();
+        let mut cache = Cache::with(|_| false).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
         let last = 1 << SMALL_BITS;
@@ -528,7 +568,7 @@ mod tests {
 
     #[test]
     fn a_table_that_has_no_answers_stays_small() {
-        let mut cache = Cache::new().unwrap();
+        let mut cache = Cache::with(|_| false).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
         let put = |from: u32, count: u32, cache: &mut Cache| {
@@ -546,6 +586,26 @@ mod tests {
             assert!(cache.get_long(&long(1 << 30 | i), long(1 << 30 | i).hash()).is_some());
         }
         assert!(cache.pairs.large.is_some() && cache.singles.large.is_some());
+    }
+
+    #[test]
+    fn a_table_goes_on_until_its_memory_has_come_and_does_not_wait_for_ever() {
+        for ask in [ahead::ask, |_| true] {
+            let mut cache = Cache::with(ask).unwrap();
+            let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
+            let most = (1 << SMALL_BITS) + to_u32(LOOK_AGAIN) * (PATIENCE + 2);
+            let mut grown = None;
+            for i in 0..most {
+                let hash = key(i).hash();
+                cache.put(key(i), hash, Ids::one(i));
+                cache.note_hits(1);
+                assert_eq!(cache.get(key(i), hash), Some(Ids::one(i)));
+                if grown.is_none() && cache.pairs.large.is_some() {
+                    grown = Some(i);
+                }
+            }
+            assert!(grown.is_some_and(|i| i >= 1 << SMALL_BITS), "{grown:?}");
+        }
     }
 
     #[test]

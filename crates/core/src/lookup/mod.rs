@@ -10,6 +10,7 @@
 //! that was full
 //! when a token wanted in says so by its overflow flag; a probe goes on only past such lines.
 
+mod ahead;
 pub mod cache;
 mod key;
 pub(crate) mod phrases;

@@ -1,0 +1,67 @@
+//! Memory that is brought in ahead, by a helper, while requests go on.
+//!
+//! A huge page that nobody had yet is filled with zeros by the system, and in a virtual machine has to be found first:
+//! half a millisecond to five were measured, for each of the six that a cache takes when it grows. So whoever wants to
+//! grow asks here, goes on as it is, and takes the memory when it has come. It is the same for all vocabularies, and for
+//! all who ask for as much.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use crate::parallel;
+use crate::table::Zeros;
+
+/// What has come and was not taken yet.
+static READY: Mutex<Vec<(usize, Zeros)>> = Mutex::new(Vec::new());
+
+/// Has `len` bytes of zeros brought in. False if nobody is there to do it.
+pub(super) fn ask(len: usize) -> bool {
+    parallel::errand(move || {
+        let Ok(zeros) = Zeros::new(len) else { return };
+        zeros.bring_in();
+        if let Some(mut ready) = ready() {
+            ready.push((len, zeros));
+        }
+    })
+}
+
+/// `len` bytes of zeros, if they have come.
+pub(super) fn take(len: usize) -> Option<Zeros> {
+    let mut ready = ready()?;
+    let place = ready.iter().position(|other| other.0 == len)?;
+    Some(ready.swap_remove(place).1)
+}
+
+/// None if somebody else is at it: perhaps for ever, in the child of a fork.
+fn ready() -> Option<MutexGuard<'static, Vec<(usize, Zeros)>>> {
+    for _ in 0..64 {
+        match READY.try_lock() {
+            Ok(ready) => return Some(ready),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_comes() {
+        let len = (3 << 20) + 4096;
+        if !ask(len) {
+            assert_eq!(parallel::num_threads(), 1);
+            return;
+        }
+        let zeros = loop {
+            match take(len) {
+                Some(zeros) => break zeros,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(zeros.view::<u64>(0..len).len(), len / 8);
+        assert!(zeros.view::<u64>(0..len).iter().all(|&word| word == 0));
+        assert!(take(len).is_none());
+    }
+}
