@@ -60,11 +60,10 @@ impl Tables {
         }
     }
 
-    /// Brings near what the first request needs: scratch memory for one thread, and those tables that every text reads, where they
-    /// lie in a file that was mapped. A millisecond.
+    /// Brings near what the first requests need: scratch memory for two threads, 8 MB, and those tables that every text reads,
+    /// where they lie in a file that was mapped. A millisecond or two. For tables that no request has used yet.
     pub fn warm(&self) {
-        // Lent and given back; where there is no memory for it, a request will say so.
-        let _ = self.workers.lend().map(|mut worker| worker.cache.touch());
+        self.workers.warm();
         let (lines, long) = self.words.tables();
         touch(lines);
         touch(long);

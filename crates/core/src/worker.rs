@@ -17,6 +17,7 @@ use crate::lookup::cache::{Cache, LONG_IDS};
 use crate::lookup::phrases::Phrases;
 use crate::lookup::shared::Shared;
 use crate::merge::Scratch;
+use crate::parallel;
 use crate::piece::Probes;
 use crate::pretoken::{BATCH, Batch};
 use crate::unknown::Unknown;
@@ -29,6 +30,8 @@ const MAX_IDLE_ROOM: usize = 2 << 20;
 /// Scratch memory and cache of one thread at work.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// Whether it was lent before.
+    used: bool,
     pub batch: Batch,
     pub probes: Probes,
     pub scratch: Scratch,
@@ -43,6 +46,7 @@ pub(crate) struct Worker {
 impl Worker {
     fn new() -> Result<Self, Error> {
         Ok(Worker {
+            used: false,
             batch: Batch::default(),
             probes: Probes::default(),
             scratch: Scratch::default(),
@@ -192,9 +196,9 @@ pub struct Workers {
     idle: Idle<Box<Worker>>,
     /// For workers that left theirs behind.
     outputs: Idle<Output>,
-    /// Workers that were made.
-    made: AtomicUsize,
-    /// What all of them have learned; there from the second one on.
+    /// Workers that were lent.
+    used: AtomicUsize,
+    /// What all of them have learned; from the second one on.
     shared: OnceLock<Option<Shared>>,
 }
 
@@ -284,24 +288,45 @@ impl Workers {
     pub(crate) fn lend(&self) -> Result<Loan<'_>, Error> {
         let mut worker = match self.idle.take() {
             Some(worker) => worker,
-            None => {
-                self.made.fetch_add(1, Ordering::Relaxed);
-                Box::new(Worker::new()?)
-            }
+            None => Box::new(Worker::new()?),
         };
+        if !worker.used {
+            worker.used = true;
+            self.used.fetch_add(1, Ordering::Relaxed);
+        }
         if worker.out.ids.is_empty() {
             worker.out = self.outputs.take().unwrap_or_default();
         }
         Ok(Loan { worker: Some(worker), home: self })
     }
 
+    /// Makes workers for two threads, if a request may use them, and brings in the memory with which they begin. If there is
+    /// none, a request will say so.
+    pub(crate) fn warm(&self) {
+        let threads = parallel::limit().min(2);
+        for _ in 0..threads {
+            if let Ok(mut worker) = Worker::new() {
+                worker.cache.touch();
+                self.idle.put(Box::new(worker));
+            }
+        }
+        if threads > 1 {
+            let _ = self.shared_memory().map(Shared::bring_in);
+        }
+    }
+
     /// What all workers have learned, if there is more than one.
     #[inline]
     pub(crate) fn shared(&self) -> Option<&Shared> {
-        if self.made.load(Ordering::Relaxed) < 2 {
+        if self.used.load(Ordering::Relaxed) < 2 {
             return None;
         }
-        // Without memory for it, each learns for itself.
+        self.shared_memory()
+    }
+
+    /// Without memory for it, each learns for itself.
+    #[inline]
+    fn shared_memory(&self) -> Option<&Shared> {
         self.shared.get_or_init(|| Shared::new().ok()).as_ref()
     }
 }
@@ -325,7 +350,7 @@ mod tests {
             worker.out = output(&[id]);
             finished.push(worker.finish());
         }
-        assert_eq!(workers.made.load(Ordering::Relaxed), 1);
+        assert_eq!(workers.used.load(Ordering::Relaxed), 1);
         assert!(finished.iter().zip(0..).all(|(finished, id)| finished.ids() == [id]));
         drop(finished);
         // Memory that came back is used again, and there is not more of it than allowed.

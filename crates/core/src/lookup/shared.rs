@@ -48,6 +48,11 @@ impl Shared {
         Ok(Shared { memory: Zeros::new((8 * WORDS) << BITS)? })
     }
 
+    /// Has all of its memory brought in. Nothing may have been put yet.
+    pub(crate) fn bring_in(&self) {
+        self.memory.bring_in();
+    }
+
     #[inline(always)]
     fn line(&self, hash: u64) -> &[AtomicU64] {
         let at = high_bits(hash, BITS - 1) * WAYS * WORDS;
