@@ -21,9 +21,9 @@ use crate::turn;
 /// Most bytes of text a job: what fits in a core's own cache, with its ids and what was learned.
 pub(crate) const JOB_BYTES: usize = 64 << 10;
 /// Fewest bytes of text a job when there is more than one thread.
-const LEAST_JOB_BYTES: usize = 4 << 10;
+const LEAST_JOB_BYTES: usize = 2 << 10;
 /// Jobs a thread, so that none waits for long for the others at the end.
-const JOBS_A_THREAD: usize = 8;
+const JOBS_A_THREAD: usize = 24;
 /// Bytes of text for which a thread is worth waking.
 const LEAST_BYTES_A_THREAD: usize = 16 << 10;
 /// Requests below this many bytes use processors that are idle, no others.
