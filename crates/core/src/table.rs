@@ -9,7 +9,7 @@ use memmap2::MmapMut;
 use crate::error::Error;
 
 /// Size of a huge page on x86-64, and on AArch64 with pages of 4 KB.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Size of a page, at least nearly everywhere.
 const PAGE: usize = 4 << 10;
@@ -43,7 +43,14 @@ impl Zeros {
 
     /// Has all of it brought in. Nothing may have been written to it yet.
     pub fn bring_in(&self) {
-        self.words().iter().step_by(PAGE / size_of::<AtomicU64>()).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.bring_in_part(0..self.len);
+    }
+
+    /// The same for a range of bytes.
+    pub fn bring_in_part(&self, range: Range<usize>) {
+        const WORD: usize = size_of::<AtomicU64>();
+        let words = &self.words()[range.start / WORD..range.end / WORD];
+        words.iter().step_by(PAGE / WORD).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// The bytes of `range` as values, as many as fit.

@@ -4,20 +4,12 @@
 //! the second holds one: a [`LongKey`] and up to [`LONG_IDS`] ids; pre-tokens of more than 15 bytes are there, and
 //! shorter ones of too many ids for the first, which says so ([`Ids::ELSEWHERE`]). In both, a new entry
 //! comes in second place, and a hit there moves it to the first, so that a word seen once cannot push out one that is
-//! used.
+//! used. Both tables begin small, see [`super::growing`].
 //!
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
-//!
-//! # Size
-//! Both tables begin with half of a huge page each. When one has taken in as many entries as it has lines, and was not
-//! asked in vain nearly always meanwhile (as by random words, for which a large one is no better), it asks for the memory
-//! of a large one ([`super::ahead`]); when that has come, the large one takes its place, empty. The small one is asked for what the large one has not, until that has taken in `HANDOVER`
-//! entries.
-
-use std::marker::PhantomData;
-use std::ops::Range;
 
 use super::ahead;
+use super::growing::{Ask, LINE, Lines, SMALL_BITS, among};
 use super::key::{Key, LongKey};
 use crate::error::Error;
 use crate::num::{high_bits, ix, to_u32};
@@ -28,22 +20,10 @@ use crate::table::{Plain, Zeros};
 pub const SHORT_IDS: usize = 4;
 /// Most ids of an entry under a [`LongKey`].
 pub const LONG_IDS: usize = 8;
-/// Lines of a small table, as a power of two: 1 MB.
-const SMALL_BITS: u32 = 14;
 /// Lines of the large table of pairs: 8 MB.
 const LARGE_BITS: u32 = 17;
 /// Lines of the large table of single entries: 4 MB.
 const LARGE_SINGLE_BITS: u32 = 16;
-/// Bytes of a line.
-const LINE: usize = 64;
-/// Entries that a large table takes in before the small one is given up.
-const HANDOVER: usize = 2 << SMALL_BITS;
-/// Entries that a table takes in before it looks again whether its memory has come.
-const LOOK_AGAIN: usize = 1 << 10;
-/// How often it looks before it brings in the memory itself.
-const PATIENCE: u32 = 64;
-/// A table that takes in more entries than this for each answer that it gives does not grow.
-const PUTS_A_HIT: usize = 2;
 const COUNT_SHIFT: u32 = 28;
 /// In place of a count.
 const SPILLED: u32 = 15;
@@ -189,108 +169,6 @@ struct Single {
 
 // SAFETY: repr(C), 32 + 32 = 64 bytes, hence no padding; integers only; align 64 = ALIGN.
 unsafe impl Plain for Single {}
-
-/// A table: the large one if there is one, else its part of the memory with which a cache begins.
-#[derive(Debug)]
-struct Lines<L> {
-    /// Where its small table lies in the first memory.
-    small: Range<usize>,
-    large: Option<Zeros>,
-    /// Lines of the large table, as a power of two.
-    large_bits: u32,
-    /// Entries put into the table in use; into a small one, since it was last considered whether it is to grow.
-    puts: usize,
-    /// Answers that a small table gave since then.
-    hits: usize,
-    /// Once memory for a large table was asked for: how often to look for it.
-    looks: Option<u32>,
-    kind: PhantomData<L>,
-}
-
-impl<L: Plain> Lines<L> {
-    /// The table whose small form is the `number`th.
-    fn new(number: usize, large_bits: u32) -> Self {
-        let size = LINE << SMALL_BITS;
-        Lines {
-            small: number * size..(number + 1) * size,
-            large: None,
-            large_bits,
-            puts: 0,
-            hits: 0,
-            looks: None,
-            kind: PhantomData,
-        }
-    }
-
-    /// The lines in use, and their number as a power of two.
-    #[inline(always)]
-    fn lines<'a>(&'a self, first: &'a Zeros) -> (&'a [L], u32) {
-        match &self.large {
-            Some(large) => (large.view(0..LINE << self.large_bits), self.large_bits),
-            None => (first.view(self.small.clone()), SMALL_BITS),
-        }
-    }
-
-    /// The same for writing.
-    #[inline(always)]
-    fn lines_mut<'a>(&'a mut self, first: &'a mut Zeros) -> (&'a mut [L], u32) {
-        let small = first.view_mut(self.small.clone());
-        among(&mut self.large, self.large_bits, small)
-    }
-
-    /// The small table, if it is to be asked for what the large one has not.
-    #[inline]
-    fn before<'a>(&self, first: &'a Zeros) -> Option<&'a [L]> {
-        (self.large.is_some() && self.puts < HANDOVER).then(|| first.view(self.small.clone()))
-    }
-
-    /// Counts an entry.
-    #[inline]
-    fn count_put(&mut self, ask: Ask) {
-        self.puts += 1;
-        if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            self.consider(ask);
-        }
-    }
-
-    /// Grows, or asks for the memory to, if there is reason. Where there is no memory, the small table stays.
-    #[cold]
-    #[inline(never)]
-    fn consider(&mut self, ask: Ask) {
-        let len = LINE << self.large_bits;
-        let looks = match self.looks {
-            None if self.hits * PUTS_A_HIT < self.puts => {
-                (self.puts, self.hits) = (0, 0);
-                return;
-            }
-            None if ask(len) => PATIENCE,
-            None => 0,
-            Some(looks) => looks,
-        };
-        self.large = ahead::take(len);
-        if self.large.is_none() && looks > 0 {
-            self.looks = Some(looks - 1);
-            self.puts = (1 << SMALL_BITS) - LOOK_AGAIN;
-            return;
-        }
-        if self.large.is_none() {
-            self.large = Zeros::new(len).ok();
-        }
-        (self.puts, self.hits, self.looks) = (0, 0, None);
-    }
-}
-
-/// The large table if there is one, else the small one; and its number of lines as a power of two.
-#[inline(always)]
-fn among<'a, L: Plain>(large: &'a mut Option<Zeros>, large_bits: u32, small: &'a mut [L]) -> (&'a mut [L], u32) {
-    match large {
-        Some(large) => (large.view_mut(0..LINE << large_bits), large_bits),
-        None => (small, SMALL_BITS),
-    }
-}
-
-/// Has so many bytes brought in; false if nobody does. See [`super::ahead`].
-type Ask = fn(usize) -> bool;
 
 /// The cache of one worker.
 #[derive(Debug)]
@@ -481,6 +359,9 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lookup::growing::{GO_ON, LOOK_AGAIN, PATIENCE};
+    use crate::num::to_u32;
+    use crate::table::HUGE_PAGE;
 
     #[test]
     fn ids_come_back() {
@@ -548,22 +429,30 @@ mod tests {
         let mut cache = Cache::with(|_| false).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
-        let last = 1 << SMALL_BITS;
-        for i in 0..=last {
-            cache.put(key(i), key(i).hash(), Ids::one(i));
+        let mut last = 0;
+        while cache.pairs.large.is_none() {
+            last += 1;
+            cache.put(key(last), key(last).hash(), Ids::one(last));
             cache.note_hits(1);
-            cache.put_long(&long(i), long(i).hash(), Ids::one(i));
-            assert!(cache.get_long(&long(i), long(i).hash()).is_some());
         }
-        // The last one made the tables grow, and is in the large ones alone; the one before in the small ones.
+        let pages = to_u32((LINE << LARGE_BITS) / HUGE_PAGE);
+        assert_eq!(last, (1 << SMALL_BITS) + 1 + pages * (to_u32(GO_ON) + 1));
+        // The last one made the table grow, and is in the large one alone; the one before in the small one.
         assert_eq!(cache.get(key(last), key(last).hash()), Some(Ids::one(last)));
-        let (old, hash, long_hash) = (last - 1, key(last - 1).hash(), long(last - 1).hash());
+        let (old, hash) = (last - 1, key(last - 1).hash());
         assert_eq!(cache.get(key(old), hash), None);
         assert_eq!(cache.get_before(key(old), hash), Some(Ids::one(old)));
         assert_eq!(cache.get(key(old), hash), Some(Ids::one(old)));
-        assert_eq!(cache.get_long(&long(old), long_hash), None);
-        assert_eq!(cache.get_long_before(&long(old), long_hash), Some(Ids::one(old)));
-        assert_eq!(cache.get_long(&long(old), long_hash), Some(Ids::one(old)));
+        let mut last = 0;
+        while cache.singles.large.is_none() {
+            last += 1;
+            cache.put_long(&long(last), long(last).hash(), Ids::one(last));
+            assert!(cache.get_long(&long(last), long(last).hash()).is_some());
+        }
+        let (old, hash) = (last - 1, long(last - 1).hash());
+        assert_eq!(cache.get_long(&long(old), hash), None);
+        assert_eq!(cache.get_long_before(&long(old), hash), Some(Ids::one(old)));
+        assert_eq!(cache.get_long(&long(old), hash), Some(Ids::one(old)));
     }
 
     #[test]
@@ -593,7 +482,7 @@ mod tests {
         for ask in [ahead::ask, |_| true] {
             let mut cache = Cache::with(ask).unwrap();
             let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
-            let most = (1 << SMALL_BITS) + to_u32(LOOK_AGAIN) * (PATIENCE + 2);
+            let most = (1 << SMALL_BITS) + to_u32(LOOK_AGAIN) * (PATIENCE + 2) + 5 * to_u32(GO_ON);
             let mut grown = None;
             for i in 0..most {
                 let hash = key(i).hash();

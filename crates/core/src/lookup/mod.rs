@@ -12,6 +12,7 @@
 
 mod ahead;
 pub mod cache;
+mod growing;
 mod key;
 pub(crate) mod phrases;
 pub mod shared;
