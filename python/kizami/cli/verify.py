@@ -29,7 +29,7 @@ __all__ = ["verify"]
 @special_option
 @errors_option
 def verify(files: tuple[str, ...], engines: str | None, allow_special: bool, errors: str) -> None:
-    """Compare the ids of each FILE with those of the published tokenizer.
+    """Compare the ids of each FILE with the published path.
 
     The published path of Kimi K3 is run with tiktoken, and so is every rival
     that is installed. Where ids differ, the first difference is shown. The exit

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::known::bytes;
+use super::known::{Alike, alike};
 use crate::parallel;
 use crate::text::Text;
 
@@ -23,17 +23,14 @@ pub(super) struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// Adds a pair that belongs to `place`; false if it is seen at once that they differ. (Python holds a text in one form
-    /// only, so that another form is another text; to take an equal text for another one costs time, no more.)
+    /// Adds a pair that belongs to `place`; false if it is seen at once that they differ.
     #[inline]
     pub fn add(&mut self, place: usize, a: Text<'t>, b: Text<'t>) -> bool {
-        let ((form, a), (other, b)) = (bytes(a), bytes(b));
-        if form != other || a.len() != b.len() {
-            return false;
-        }
-        if std::ptr::eq(a, b) {
-            return true;
-        }
+        let (a, b) = match alike(a, b) {
+            Alike::Yes => return true,
+            Alike::No => return false,
+            Alike::If(a, b) => (a, b),
+        };
         if a.len() < AT_ONCE {
             return a == b;
         }

@@ -39,11 +39,36 @@ pub(super) fn memory(text: Text<'_>) -> usize {
     bytes(text).1.len()
 }
 
-/// Whether both are the same text in the same form: at the same place, else by comparing all bytes. (Python holds a text
-/// in one form only, so that another form is another text; to take an equal text for another one costs time, no more.)
-pub(super) fn equal(a: Text<'_>, b: Text<'_>) -> bool {
+/// What tells whether two texts are the same.
+pub(super) enum Alike<'t> {
+    /// They are: they lie at the same place.
+    Yes,
+    /// They are not: their forms or lengths differ. (Python holds a text in one form only, so that another form is another text;
+    /// to take an equal text for another one costs time, no more.)
+    No,
+    /// These bytes.
+    If(&'t [u8], &'t [u8]),
+}
+
+#[inline]
+pub(super) fn alike<'t>(a: Text<'t>, b: Text<'t>) -> Alike<'t> {
     let ((form, a), (other, b)) = (bytes(a), bytes(b));
-    form == other && a.len() == b.len() && (std::ptr::eq(a, b) || a == b)
+    if form != other || a.len() != b.len() {
+        Alike::No
+    } else if std::ptr::eq(a, b) {
+        Alike::Yes
+    } else {
+        Alike::If(a, b)
+    }
+}
+
+/// Whether both are the same text.
+pub(super) fn equal(a: Text<'_>, b: Text<'_>) -> bool {
+    match alike(a, b) {
+        Alike::Yes => true,
+        Alike::No => false,
+        Alike::If(a, b) => a == b,
+    }
 }
 
 /// Bytes at each of the places at which a glance looks.
