@@ -4,7 +4,7 @@
 //! the second holds one: a [`LongKey`] and up to [`LONG_IDS`] ids; pre-tokens of more than 15 bytes are there, and
 //! shorter ones of too many ids for the first, which says so ([`Ids::ELSEWHERE`]). In both, a new entry
 //! comes in second place, and a hit there moves it to the first, so that a word seen once cannot push out one that is
-//! used. Both tables begin small, see [`super::growing`].
+//! used. Both tables begin small (`growing.rs`).
 //!
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
 
