@@ -8,8 +8,7 @@
 //!
 //! An entry is a pure function of the vocabulary: a worker's cache serves one [`crate::Tables`] only.
 
-use super::ahead;
-use super::growing::{Ask, LINE, Lines, SMALL_BITS, among};
+use super::growing::{LINE, Lines, SMALL_BITS, Source, among};
 use super::key::{Key, LongKey};
 use crate::error::Error;
 use crate::num::{high_bits, ix, to_u32};
@@ -173,7 +172,7 @@ unsafe impl Plain for Single {}
 /// The cache of one worker.
 #[derive(Debug)]
 pub struct Cache {
-    ask: Ask,
+    source: Source,
     /// Memory of both small tables.
     first: Zeros,
     pairs: Lines<Pair>,
@@ -266,12 +265,12 @@ impl Cache {
     /// # Errors
     /// [`Error::Memory`].
     pub fn new() -> Result<Self, Error> {
-        Self::with(ahead::ask)
+        Self::with(Source::AHEAD)
     }
 
-    fn with(ask: Ask) -> Result<Self, Error> {
+    fn with(source: Source) -> Result<Self, Error> {
         Ok(Cache {
-            ask,
+            source,
             first: Zeros::new((2 * LINE) << SMALL_BITS)?,
             pairs: Lines::new(0, LARGE_BITS),
             singles: Lines::new(1, LARGE_SINGLE_BITS),
@@ -319,7 +318,7 @@ impl Cache {
     /// Keeps an entry.
     #[inline]
     pub fn put(&mut self, key: Key, hash: u64, ids: Ids<SHORT_IDS>) {
-        self.pairs.count_put(self.ask);
+        self.pairs.count_put(self.source);
         let (lines, bits) = self.pairs.lines_mut(&mut self.first);
         lines[high_bits(hash, bits)].put(key, ids);
     }
@@ -347,7 +346,7 @@ impl Cache {
     /// Keeps an entry.
     #[inline]
     pub fn put_long(&mut self, key: &LongKey, hash: u64, ids: Ids<LONG_IDS>) {
-        self.singles.count_put(self.ask);
+        self.singles.count_put(self.source);
         let (lines, bits) = self.singles.lines_mut(&mut self.first);
         let at = high_bits(hash, bits);
         // The line beside is second place.
@@ -362,6 +361,8 @@ mod tests {
     use crate::lookup::growing::{GO_ON, LOOK_AGAIN, PATIENCE};
     use crate::num::to_u32;
     use crate::table::HUGE_PAGE;
+
+    const NOBODY: Source = Source { ask: |_| false, take: |_| None };
 
     #[test]
     fn ids_come_back() {
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::with(|_| false).unwrap();
+        let mut cache = Cache::with(NOBODY).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i % 1000]).unwrap();
         for i in 0..400_000u32 {
@@ -409,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_long_entry_is_found_or_gone_but_never_another() {
-        let mut cache = Cache::with(|_| false).unwrap();
+        let mut cache = Cache::with(NOBODY).unwrap();
         let text = |i: u32| format!("{i:020}");
         let key = |i: u32| LongKey::new(text(i).as_bytes()).unwrap();
         let ids = |i: u32| Ids::pack(&[i, 1, 2, 3, i]).unwrap();
@@ -426,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_small_table_hands_its_entries_over() {
-        let mut cache = Cache::with(|_| false).unwrap();
+        let mut cache = Cache::with(NOBODY).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
         let mut last = 0;
@@ -457,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_table_that_has_no_answers_stays_small() {
-        let mut cache = Cache::with(|_| false).unwrap();
+        let mut cache = Cache::with(NOBODY).unwrap();
         let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
         let long = |i: u32| LongKey::new(&i.to_le_bytes()).unwrap();
         let put = |from: u32, count: u32, cache: &mut Cache| {
@@ -479,8 +480,8 @@ mod tests {
 
     #[test]
     fn a_table_goes_on_until_its_memory_has_come_and_does_not_wait_for_ever() {
-        for ask in [ahead::ask, |_| true] {
-            let mut cache = Cache::with(ask).unwrap();
+        for source in [Source::AHEAD, Source { ask: |_| true, take: |_| None }] {
+            let mut cache = Cache::with(source).unwrap();
             let key = |i: u32| Key::new(&i.to_le_bytes()).unwrap();
             let most = (1 << SMALL_BITS) + to_u32(LOOK_AGAIN) * (PATIENCE + 2) + 5 * to_u32(GO_ON);
             let mut grown = None;
@@ -495,6 +496,18 @@ mod tests {
             }
             assert!(grown.is_some_and(|i| i >= 1 << SMALL_BITS), "{grown:?}");
         }
+    }
+
+    #[test]
+    fn memory_that_was_left_is_taken_without_asking() {
+        let source = Source { ask: |_| panic!("there is some"), take: |len| Zeros::new(len).ok() };
+        let mut cache = Cache::with(source).unwrap();
+        for i in 0..=1 << SMALL_BITS {
+            let key = Key::new(&u32::to_le_bytes(i)).unwrap();
+            cache.put(key, key.hash(), Ids::one(i));
+            cache.note_hits(1);
+        }
+        assert!(cache.pairs.large.is_some());
     }
 
     #[test]

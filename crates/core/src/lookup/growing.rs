@@ -27,8 +27,19 @@ pub(super) const GO_ON: usize = 4 << 10;
 /// A table that takes in more entries than this for each answer that it gives does not grow.
 pub(super) const PUTS_A_HIT: usize = 2;
 
-/// Has so many bytes brought in; false if nobody does. See [`super::ahead`].
-pub(super) type Ask = fn(usize) -> bool;
+/// Who brings memory in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    /// Has so many bytes brought in; false if nobody does.
+    pub ask: fn(usize) -> bool,
+    /// So many bytes, if they have come.
+    pub take: fn(usize) -> Option<Zeros>,
+}
+
+impl Source {
+    /// See [`super::ahead`].
+    pub const AHEAD: Source = Source { ask: ahead::ask, take: ahead::take };
+}
 
 /// A table: the large one if there is one, else its part of the memory with which a cache begins.
 #[derive(Debug)]
@@ -96,27 +107,33 @@ impl<L: Plain> Lines<L> {
 
     /// Counts an entry.
     #[inline]
-    pub fn count_put(&mut self, ask: Ask) {
+    pub fn count_put(&mut self, source: Source) {
         self.puts += 1;
         if self.puts > 1 << SMALL_BITS && self.large.is_none() {
-            self.consider(ask);
+            self.consider(source);
         }
     }
 
     /// Goes a step towards a large table, if there is reason. Where there is no memory for it, the small one stays.
     #[cold]
     #[inline(never)]
-    fn consider(&mut self, ask: Ask) {
+    fn consider(&mut self, source: Source) {
         let len = LINE << self.large_bits;
-        self.growth = match std::mem::take(&mut self.growth) {
-            Growth::None if self.hits * PUTS_A_HIT < self.puts => Growth::None,
-            Growth::None if ask(len) => Growth::Asked(PATIENCE),
-            Growth::None | Growth::Asked(0) => Zeros::new(len).map_or(Growth::None, |zeros| Growth::Own(zeros, 0)),
-            Growth::Asked(looks) => match ahead::take(len) {
-                None => Growth::Asked(looks - 1),
-                Some(zeros) => Growth::Own(zeros, len),
-            },
-            Growth::Own(zeros, from) => {
+        let growth = std::mem::take(&mut self.growth);
+        if matches!(growth, Growth::None) && self.hits * PUTS_A_HIT < self.puts {
+            (self.puts, self.hits) = (0, 0);
+            return;
+        }
+        // Who asked and is gone may have left some: taken first, so that it never becomes more.
+        let come = if matches!(growth, Growth::Own(..)) { None } else { (source.take)(len) };
+        self.growth = match (growth, come) {
+            (_, Some(zeros)) => Growth::Own(zeros, len),
+            (Growth::None, None) if (source.ask)(len) => Growth::Asked(PATIENCE),
+            (Growth::None | Growth::Asked(0), None) => {
+                Zeros::new(len).map_or(Growth::None, |zeros| Growth::Own(zeros, 0))
+            }
+            (Growth::Asked(looks), None) => Growth::Asked(looks - 1),
+            (Growth::Own(zeros, from), None) => {
                 let to = len.min(from + HUGE_PAGE);
                 zeros.bring_in_part(from..to);
                 Growth::Own(zeros, to)
