@@ -133,6 +133,29 @@ def test_b59_a_small_request_starts_no_thread() -> None:
     assert run(code, "8").stdout.strip() == "0"
 
 
+GROW = (
+    "import os, kizami\n"
+    "tokenizer = kizami.load('kimi-k3')\n"
+    "before = len(os.listdir('/proc/self/task'))\n"
+    "for start in range(0, 60_000, 60):\n"
+    "    text = ' '.join(f'{n:x}q' for n in range(start, start + 60))\n"
+    "    for _ in range(3): tokenizer.encode({text})\n"
+    "print(len(os.listdir('/proc/self/task')) - before)\n"
+)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+@pytest.mark.parametrize(
+    ("text", "threads", "most"),
+    [("text", "8", 0), ("text * 100", "1", 0), ("text * 100", "2", 1), ("text * 100", "3", 2)],
+)
+def test_b65_a_cache_that_grows_starts_no_thread(text: str, threads: str, most: int) -> None:
+    ran = run(GROW.replace("{text}", text), threads)
+
+    assert ran.stderr == ""
+    assert int(ran.stdout) <= most
+
+
 def test_ids_do_not_depend_on_the_number_of_threads(tokenizer: Tokenizer) -> None:
     page = "Words, it's 12345 <|sep|> 中文字, naïve\u3000\n\n\t  <|open|>x=['a']; // ---- 🎉\r\n"
     segments = [(page * n, n % 2 == 0) for n in (1, 3000, 2, 9000, 0, 5, 7000)]

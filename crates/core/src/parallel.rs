@@ -194,8 +194,8 @@ impl Shared {
     }
 }
 
-/// Has a helper run `errand` at some time, when nobody wants its help. False if there is no helper to do so, or a request may use one
-/// thread only.
+/// Has a helper run `errand` when nobody wants its help. False if there is none (none is started for that), or if a request may
+/// use one thread only.
 pub(crate) fn errand(errand: impl FnOnce() + Send + 'static) -> bool {
     limit() > 1 && pool().send(Box::new(errand))
 }
@@ -218,6 +218,8 @@ struct Inbox {
     helpers: Vec<Helper>,
     /// Of these, the ones that wait.
     waiting: usize,
+    /// And the ones that are on an errand.
+    on_errands: usize,
 }
 
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
@@ -263,30 +265,25 @@ impl Pool {
     fn call(&'static self, helpers: usize, shared: &Arc<Shared>) {
         let Some(mut inbox) = self.inbox() else { return };
         inbox.calls.extend(std::iter::repeat_n(shared, helpers).cloned());
-        let missing = inbox.calls.len().saturating_sub(inbox.waiting).min(helpers);
-        self.start(&mut inbox, missing);
-        drop(inbox);
-        for _ in 0..helpers {
-            self.wanted.notify_one();
-        }
-    }
-
-    /// Starts so many helpers, if the system allows, and keeps all of them off the processor of the calling thread.
-    fn start(&'static self, inbox: &mut Inbox, helpers: usize) {
-        for _ in 0..helpers {
+        // Who is on an errand comes afterwards, if help is wanted then.
+        let there = inbox.waiting + inbox.on_errands;
+        let missing = inbox.calls.len().saturating_sub(there).min(helpers);
+        for _ in 0..missing {
             let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
             let Ok(thread) = started else { break };
             inbox.helpers.push(Helper::new(thread));
         }
         let here = beside::here();
         inbox.helpers.iter_mut().filter(|helper| !helper.is_me()).for_each(|helper| helper.avoid(here));
+        drop(inbox);
+        for _ in 0..helpers {
+            self.wanted.notify_one();
+        }
     }
 
-    /// Hands an errand to whoever comes first; starts a helper only if there is none at all. False if there is none then.
-    fn send(&'static self, errand: Errand) -> bool {
+    /// Hands an errand to the helper that comes first; false if there is none.
+    fn send(&self, errand: Errand) -> bool {
         let Some(mut inbox) = self.inbox() else { return false };
-        let missing = usize::from(inbox.helpers.is_empty());
-        self.start(&mut inbox, missing);
         if inbox.helpers.is_empty() {
             return false;
         }
@@ -315,10 +312,12 @@ impl Pool {
                 inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
             }
             if let Some(errand) = inbox.errands.pop_front() {
+                inbox.on_errands += 1;
                 drop(inbox);
                 // Nobody waits for it, so nobody is told.
                 let _ = catch_unwind(AssertUnwindSafe(errand));
                 inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                inbox.on_errands -= 1;
                 continue;
             }
             // More than the CPUs need not wait.
@@ -354,6 +353,9 @@ fn with_helpers(helpers: usize, run: &(dyn Fn() + Sync)) {
 mod tests {
     use super::*;
 
+    /// Held by tests in which a helper must come, or which ask for many.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     #[test]
     fn every_item_is_done_once() {
         for threads in [1, 2, 3, 17] {
@@ -384,6 +386,7 @@ mod tests {
 
     #[test]
     fn helpers_come_and_are_kept() {
+        let _alone = with_a_helper();
         let names = Mutex::new(Vec::new());
         let wait = std::sync::Barrier::new(2);
         for _ in 0..3 {
@@ -398,6 +401,7 @@ mod tests {
 
     #[test]
     fn a_helper_that_may_not_run_everywhere_does_not_count_the_cpus() {
+        let _alone = with_a_helper();
         let all = num_threads();
         let both = std::sync::Barrier::new(2);
         with_helpers(1, &|| {
@@ -408,8 +412,16 @@ mod tests {
         assert_eq!((KNOWN.load(Ordering::Relaxed), num_threads()), (all, all));
     }
 
+    /// Has a helper, and nobody else who asks for one.
+    fn with_a_helper() -> MutexGuard<'static, ()> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        with_helpers(1, &|| ());
+        alone
+    }
+
     #[test]
     fn errands_are_run_and_those_that_fail_hurt_nobody() {
+        let _alone = with_a_helper();
         let (tell, told) = std::sync::mpsc::channel();
         for number in 0..20 {
             let tell = tell.clone();
@@ -426,7 +438,36 @@ mod tests {
     }
 
     #[test]
+    fn for_an_errand_no_helper_is_started_nor_for_those_that_run_one() {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::of_this_process()));
+        assert!(!pool.send(Box::new(|| ())));
+        let shared = |run: &'static (dyn Fn() + Sync)| {
+            let state = Mutex::new(State { open: true, helping: 0, panic: None });
+            Arc::new(Shared { run, state, changed: Condvar::new(), helping: AtomicUsize::new(0) })
+        };
+        pool.call(1, &shared(&|| ()));
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        assert!(pool.send(Box::new(move || {
+            begin.send(()).unwrap();
+            ended.recv().unwrap();
+        })));
+        begun.recv().unwrap();
+        let call = shared(&|| ());
+        pool.call(1, &call);
+        assert_eq!(pool.inbox.lock().unwrap().helpers.len(), 1);
+        // Calls come before errands, and are answered in the end.
+        end.send(()).unwrap();
+        while pool.inbox.lock().unwrap().waiting == 0 {
+            std::thread::yield_now();
+        }
+        assert!(call.close().is_none());
+        assert!(pool.inbox.lock().unwrap().calls.is_empty());
+    }
+
+    #[test]
     fn many_callers_at_once() {
+        let _alone = with_a_helper();
         let total = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {

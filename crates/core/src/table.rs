@@ -41,7 +41,7 @@ impl Zeros {
         Ok(Zeros { map, start, len })
     }
 
-    /// Has all of it brought in. Nothing may have been written to it yet.
+    /// Has all of it brought in. No view of it may be in use, as for all that goes by [`Zeros::words`].
     pub fn bring_in(&self) {
         self.bring_in_part(0..self.len);
     }
@@ -50,7 +50,10 @@ impl Zeros {
     pub fn bring_in_part(&self, range: Range<usize>) {
         const WORD: usize = size_of::<AtomicU64>();
         let words = &self.words()[range.start / WORD..range.end / WORD];
-        words.iter().step_by(PAGE / WORD).for_each(|word| word.store(0, Ordering::Relaxed));
+        for word in words.iter().step_by(PAGE / WORD) {
+            // A write that changes nothing, whatever is there. (What adds zero may become a mere read.)
+            let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// The bytes of `range` as values, as many as fit.

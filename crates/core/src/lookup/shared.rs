@@ -48,7 +48,7 @@ impl Shared {
         Ok(Shared { memory: Zeros::new((8 * WORDS) << BITS)? })
     }
 
-    /// Has all of its memory brought in. Nothing may have been put yet.
+    /// Has all of its memory brought in.
     pub(crate) fn bring_in(&self) {
         self.memory.bring_in();
     }
