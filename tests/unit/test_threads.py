@@ -137,8 +137,9 @@ GROW = (
     "import os, kizami\n"
     "tokenizer = kizami.load('kimi-k3')\n"
     "before = len(os.listdir('/proc/self/task'))\n"
+    "def word(n): return ''.join(chr(97 + n // 26**k % 26) for k in range(4))\n"
     "for start in range(0, 60_000, 60):\n"
-    "    text = ' '.join(f'{n:x}q' for n in range(start, start + 60))\n"
+    "    text = ' '.join(map(word, range(start, start + 60)))\n"
     "    for _ in range(3): tokenizer.encode({text})\n"
     "print(len(os.listdir('/proc/self/task')) - before)\n"
 )
@@ -147,7 +148,7 @@ GROW = (
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 @pytest.mark.parametrize(
     ("text", "threads", "most"),
-    [("text", "8", 0), ("text * 100", "1", 0), ("text * 100", "2", 1), ("text * 100", "3", 2)],
+    [("text", "8", 0), ("text * 300", "1", 0), ("text * 300", "2", 1), ("text * 300", "3", 2)],
 )
 def test_b65_a_cache_that_grows_starts_no_thread(text: str, threads: str, most: int) -> None:
     ran = run(GROW.replace("{text}", text), threads)

@@ -267,7 +267,9 @@ impl Pool {
         inbox.calls.extend(std::iter::repeat_n(shared, helpers).cloned());
         // Who is on an errand comes afterwards, if help is wanted then.
         let there = inbox.waiting + inbox.on_errands;
-        let missing = inbox.calls.len().saturating_sub(there).min(helpers);
+        // One that has just done its part does not wait yet, but will.
+        let allowed = helpers.max(limit() - 1).saturating_sub(inbox.helpers.len());
+        let missing = inbox.calls.len().saturating_sub(there).min(helpers).min(allowed);
         for _ in 0..missing {
             let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
             let Ok(thread) = started else { break };
