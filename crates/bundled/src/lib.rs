@@ -113,7 +113,7 @@ fn kimi_tables() -> Result<Arc<kizami_core::Tables>, Error> {
     static TABLES: OnceLock<Result<Arc<kizami_core::Tables>, Error>> = OnceLock::new();
     let load = || {
         let tables = kizami_core::image::from_trusted_static(kimi::IMAGE)?;
-        tables.warm();
+        tables.warm(2);
         Ok(Arc::new(tables))
     };
     TABLES.get_or_init(load).clone()

@@ -60,10 +60,11 @@ impl Tables {
         }
     }
 
-    /// Brings near what the first requests need: scratch memory for two threads, 8 MB, and those tables that every text reads,
-    /// where they lie in a file that was mapped. A millisecond or two. For tables that no request has used yet.
-    pub fn warm(&self) {
-        self.workers.warm();
+    /// Brings near what the first requests need: scratch memory for so many threads, at most two (2 MB, or 8 with the table that
+    /// they share), and those tables that every text reads, where they lie in a file that was mapped. A millisecond or two. For
+    /// tables that no request has used yet.
+    pub fn warm(&self, threads: usize) {
+        self.workers.warm(threads);
         let (lines, long) = self.words.tables();
         touch(lines);
         touch(long);

@@ -300,10 +300,10 @@ impl Workers {
         Ok(Loan { worker: Some(worker), home: self })
     }
 
-    /// Makes workers for two threads, if a request may use them, and brings in the memory with which they begin. If there is
-    /// none, a request will say so.
-    pub(crate) fn warm(&self) {
-        let threads = parallel::limit().min(2);
+    /// Makes workers for so many threads, at most two and no more than a request may use, and brings in the memory with which
+    /// they begin. If there is none, a request will say so.
+    pub(crate) fn warm(&self, threads: usize) {
+        let threads = threads.min(parallel::limit()).min(2);
         for _ in 0..threads {
             if let Ok(mut worker) = Worker::new() {
                 worker.cache.touch();

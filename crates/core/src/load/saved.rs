@@ -182,6 +182,7 @@ fn read(bytes: &'static [u8]) -> Result<(Tokenizer, String), Error> {
     };
     let image = bytes.get(end.next_multiple_of(image::ALIGN)..).ok_or_else(|| fault("it ends too soon"))?;
     let tables = image::from_static(image)?;
-    tables.warm();
+    // Of files, many may be loaded: memory for a second thread is made when there is one.
+    tables.warm(1);
     Ok((description.build(tables.into(), controls)?, about))
 }
