@@ -214,6 +214,8 @@ type Errand = Box<dyn FnOnce() + Send>;
 struct Inbox {
     calls: VecDeque<Arc<Shared>>,
     errands: VecDeque<Errand>,
+    /// Helpers that those who are at work have asked for.
+    wanted: usize,
     /// Helpers that were started. One that ends takes itself away first.
     helpers: Vec<Helper>,
     /// Of these, the ones that wait.
@@ -261,14 +263,15 @@ impl Pool {
         None
     }
 
-    /// Asks for `helpers`, starting as many as are missing.
-    fn call(&'static self, helpers: usize, shared: &Arc<Shared>) {
-        let Some(mut inbox) = self.inbox() else { return };
+    /// Asks for `helpers`, starting as many as are missing. False if nobody was asked.
+    fn call(&'static self, helpers: usize, shared: &Arc<Shared>) -> bool {
+        let Some(mut inbox) = self.inbox() else { return false };
         inbox.calls.extend(std::iter::repeat_n(shared, helpers).cloned());
         // Who is on an errand comes afterwards, if help is wanted then.
         let there = inbox.waiting + inbox.on_errands;
-        // One that has just done its part does not wait yet, but will.
-        let allowed = helpers.max(limit() - 1).saturating_sub(inbox.helpers.len());
+        // Not more than all who are at work want: one that has just done its part does not wait yet, but will.
+        inbox.wanted += helpers;
+        let allowed = inbox.wanted.saturating_sub(inbox.helpers.len());
         let missing = inbox.calls.len().saturating_sub(there).min(helpers).min(allowed);
         for _ in 0..missing {
             let started = std::thread::Builder::new().name("kizami".into()).spawn(|| self.serve());
@@ -281,6 +284,7 @@ impl Pool {
         for _ in 0..helpers {
             self.wanted.notify_one();
         }
+        true
     }
 
     /// Hands an errand to the helper that comes first; false if there is none.
@@ -295,9 +299,10 @@ impl Pool {
         true
     }
 
-    /// Takes back the calls that nobody has answered.
-    fn call_off(&self, shared: &Arc<Shared>) {
+    /// Takes back the calls for `helpers` that nobody has answered.
+    fn call_off(&self, helpers: usize, shared: &Arc<Shared>) {
         if let Some(mut inbox) = self.inbox() {
+            inbox.wanted -= helpers;
             inbox.calls.retain(|call| !Arc::ptr_eq(call, shared));
         }
     }
@@ -342,10 +347,12 @@ fn with_helpers(helpers: usize, run: &(dyn Fn() + Sync)) {
     let state = Mutex::new(State { open: true, helping: 0, panic: None });
     let shared = Arc::new(Shared { run: erased, state, changed: Condvar::new(), helping: AtomicUsize::new(0) });
     let pool = pool();
-    pool.call(helpers, &shared);
+    let called = pool.call(helpers, &shared);
     let own = catch_unwind(AssertUnwindSafe(run));
     let theirs = shared.close();
-    pool.call_off(&shared);
+    if called {
+        pool.call_off(helpers, &shared);
+    }
     if let Some(panic) = own.err().or(theirs) {
         resume_unwind(panic);
     }
@@ -447,7 +454,8 @@ mod tests {
             let state = Mutex::new(State { open: true, helping: 0, panic: None });
             Arc::new(Shared { run, state, changed: Condvar::new(), helping: AtomicUsize::new(0) })
         };
-        pool.call(1, &shared(&|| ()));
+        let first = shared(&|| ());
+        assert!(pool.call(1, &first));
         let (begin, begun) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         assert!(pool.send(Box::new(move || {
@@ -456,7 +464,7 @@ mod tests {
         })));
         begun.recv().unwrap();
         let call = shared(&|| ());
-        pool.call(1, &call);
+        assert!(pool.call(1, &call));
         assert_eq!(pool.inbox.lock().unwrap().helpers.len(), 1);
         // Calls come before errands, and are answered in the end.
         end.send(()).unwrap();
@@ -464,7 +472,11 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(call.close().is_none());
+        assert!(first.close().is_none());
         assert!(pool.inbox.lock().unwrap().calls.is_empty());
+        pool.call_off(1, &first);
+        pool.call_off(1, &call);
+        assert_eq!(pool.inbox.lock().unwrap().wanted, 0);
     }
 
     #[test]
@@ -515,9 +527,8 @@ mod tests {
             helping: AtomicUsize::new(0),
         });
         let locked = pool.inbox.lock().unwrap();
-        pool.call(1, &shared);
+        assert!(!pool.call(1, &shared));
         assert!(shared.close().is_none());
-        pool.call_off(&shared);
         drop(locked);
         assert!(pool.inbox.lock().unwrap().helpers.is_empty());
     }
